@@ -1,0 +1,125 @@
+"""What every command needs: the configuration, the scheduler, and the jobs that the user named."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfjobtui.cli.output import complain
+from tfjobtui.config import Config, load
+from tfjobtui.errors import FormatError, UsageError
+from tfjobtui.model.ids import JobId
+from tfjobtui.model.job import Job
+from tfjobtui.paths import site_config, user_config
+from tfjobtui.schedulers.scheduler import Scheduler, Target
+from tfjobtui.schedulers.slurm.client import SlurmScheduler
+from tfjobtui.schedulers.slurm.settings import USUAL_FOLDERS, SlurmSettings, discover
+
+
+def load_config(options: argparse.Namespace, *, quiet: bool = False) -> Config:
+    """Both files, or the site's and the one that was named; warnings go to the terminal unless `quiet`."""
+    user_file = Path(options.config).expanduser() if options.config else user_config()
+    config = load(site_config(), user_file, user_must_exist=bool(options.config))
+    if not quiet:
+        for warning in config.warnings:
+            complain(warning)
+    return config
+
+
+def slurm_settings(config: Config, clusters: str | None) -> SlurmSettings:
+    """The settings of the Slurm client: the clusters of the command line come before the file's."""
+    names = tuple(name for name in clusters.split(",") if name) if clusters else config.slurm.clusters
+    return SlurmSettings(
+        commands=config.slurm.commands,
+        clusters=names,
+        query_timeout_s=config.slurm.query_timeout_s,
+        action_timeout_s=config.slurm.action_timeout_s,
+    )
+
+
+def open_scheduler(config: Config, options: argparse.Namespace) -> SlurmScheduler:
+    """The scheduler of this machine.
+
+    Raises:
+        UsageError: there is no Slurm here.
+    """
+    settings = slurm_settings(config, options.clusters)
+    if discover(settings).get("squeue") is None:
+        raise no_slurm()
+    return SlurmScheduler(settings)
+
+
+def no_slurm() -> UsageError:
+    """What is said on a machine without Slurm's commands."""
+    return UsageError(
+        "there is no Slurm on this machine: the command squeue was not found",
+        f"Looked for on the PATH, and in {', '.join(USUAL_FOLDERS)}.\n"
+        "Log in to a node of the cluster, load Slurm's module, or name the commands in the configuration:\n"
+        '  [slurm.commands]\n  squeue = "/path/to/squeue"\n'
+        "`tfjobtui doctor` tells more.",
+    )
+
+
+def parse_id(text: str) -> JobId:
+    """A job id of the command line.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return JobId.parse(text)
+    except FormatError as error:
+        raise UsageError(error.message, error.hint) from error
+
+
+def matching(jobs: Sequence[Job], wanted: JobId) -> list[Job]:
+    """The rows that an id means: of a whole array or het job, of one task, or of a raw id."""
+    same = [job for job in jobs if job.id.job == wanted.job]
+    if wanted == wanted.leader:
+        return same or [job for job in jobs if job.raw_id == wanted.job]
+    if wanted.tasks is not None:
+        tasks = wanted.tasks
+        return [
+            job
+            for job in same
+            if job.id.task in tasks or (job.id.tasks is not None and _overlap(job, wanted))
+        ]
+    if wanted.task is not None:
+        own = [job for job in same if job.id.task == wanted.task]
+        return own or [job for job in same if job.id.tasks is not None and wanted.task in job.id.tasks]
+    return [job for job in same if job.id == wanted]
+
+
+def _overlap(job: Job, wanted: JobId) -> bool:
+    assert job.id.tasks is not None
+    assert wanted.tasks is not None
+    few, many = sorted((job.id.tasks, wanted.tasks), key=len)
+    return any(task in many for task in few)
+
+
+def target_of(wanted: JobId, rows: Sequence[Job], *, pending_only: bool = False) -> Target:
+    """What an action is to be done to: the id as it was given, with what its rows tell of the job."""
+    if not rows:
+        return Target(wanted, None, "", "", None, pending_only)
+    job = rows[0]
+    # A raw id of an array's task is replaced by the id that everybody sees.
+    chosen = wanted if job.id.job == wanted.job else job.id
+    return Target(chosen, job.cluster, job.name, job.user, job.submit_time_s, pending_only)
+
+
+async def find_job(scheduler: Scheduler, text: str) -> tuple[Target, Job | None]:
+    """The job that one id means, with its row in the queue where it has one.
+
+    Raises:
+        UsageError: it is no id.
+        QueryError: the queue gave no answer.
+    """
+    wanted = parse_id(text)
+    answer = await scheduler.jobs()
+    rows = matching(answer.jobs, wanted)
+    if not rows:
+        return target_of(wanted, rows), None
+    # Of an array's rows the one that runs says the most.
+    rows.sort(key=lambda job: not job.state.is_active)
+    return target_of(wanted, rows), rows[0]

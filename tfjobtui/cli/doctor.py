@@ -1,0 +1,93 @@
+"""`doctor`: what was found on this machine, what is missing, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from tfjobtui.cli import checks
+from tfjobtui.cli.checks import Finding, Mark
+from tfjobtui.cli.context import load_config, slurm_settings
+from tfjobtui.cli.output import print_json, uses_colour
+from tfjobtui.config import Config
+from tfjobtui.errors import ConfigError, TfjobtuiError
+from tfjobtui.model.text import printable
+from tfjobtui.schedulers.slurm.client import SlurmScheduler
+from tfjobtui.schedulers.slurm.settings import SlurmSettings
+
+_SIGNS = {Mark.GOOD: "✓", Mark.NOTE: "·", Mark.POOR: "!", Mark.BAD: "✗"}
+_COLOURS = {Mark.GOOD: "32", Mark.NOTE: "36", Mark.POOR: "33", Mark.BAD: "31"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look at everything; 1 where something is missing that the program cannot do without."""
+    findings = list(_findings(options))
+    if options.json:
+        print_json({"findings": [_as_json(finding) for finding in findings], "ok": _is_well(findings)})
+    else:
+        _print(findings)
+    return 0 if _is_well(findings) else 1
+
+
+def _findings(options: argparse.Namespace) -> Iterator[Finding]:
+    yield from checks.program()
+    config, error = _config(options)
+    yield from checks.configuration(config, error, options.config)
+    config = config or Config()
+    settings = slurm_settings(config, options.clusters)
+    found = list(checks.commands(settings))
+    yield from found
+    if not any(finding.mark is Mark.BAD for finding in found):
+        yield from asyncio.run(_ask_slurm(settings))
+    yield from checks.templates(config)
+    yield from checks.tensorflow()
+    yield from checks.gpus()
+    yield from checks.terminal()
+    yield from checks.path()
+
+
+def _config(options: argparse.Namespace) -> tuple[Config | None, TfjobtuiError | None]:
+    try:
+        return load_config(options, quiet=True), None
+    except ConfigError as error:
+        return None, error
+
+
+async def _ask_slurm(settings: SlurmSettings) -> list[Finding]:
+    scheduler = SlurmScheduler(settings)
+    try:
+        return list(await checks.controller(scheduler))
+    finally:
+        await scheduler.close()
+
+
+def _is_well(findings: Iterable[Finding]) -> bool:
+    return all(finding.mark is not Mark.BAD for finding in findings)
+
+
+def _as_json(finding: Finding) -> dict[str, str]:
+    return {
+        "id": finding.id,
+        "mark": finding.mark.value,
+        "title": finding.title,
+        "text": finding.text,
+        "advice": finding.advice,
+    }
+
+
+def _print(findings: list[Finding]) -> None:
+    widest = max(len(finding.title) for finding in findings)
+    for finding in findings:
+        print(f"{_sign(finding.mark)} {finding.title:{widest}}  {printable(finding.text)}".rstrip())
+        if finding.advice:
+            print(f"  {'':{widest}}  → {printable(finding.advice)}")
+    missing = [finding.title for finding in findings if finding.mark is Mark.BAD]
+    print()
+    print(f"Missing: {', '.join(missing)}." if missing else "All that is needed is there.")
+
+
+def _sign(mark: Mark) -> str:
+    if not uses_colour():
+        return _SIGNS[mark]
+    return f"\x1b[{_COLOURS[mark]}m{_SIGNS[mark]}\x1b[0m"

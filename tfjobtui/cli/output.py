@@ -1,0 +1,112 @@
+"""Text for a terminal or a pipe: messages, tables, JSON, questions."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from tfjobtui.errors import UsageError
+from tfjobtui.model.text import printable
+
+JSON_VERSION = 1
+"""Grows when a key of the output for programs changes its meaning or goes."""
+
+
+def complain(message: str, hint: str = "") -> None:
+    """Tell of an error: one line that names the program, and what can be done."""
+    lines = printable(message.replace("\n", " · "))
+    print(f"tfjobtui: {lines}", file=sys.stderr)
+    for line in hint.splitlines():
+        print(f"  {printable(line)}", file=sys.stderr)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """One object; text that is no UTF-8 is escaped, so that what is printed always is."""
+    print(json.dumps({"version": JSON_VERSION, **content}, indent=2))
+
+
+def width_of(stream: TextIO | None = None) -> int | None:
+    """The columns of the terminal, or `None` where the output goes elsewhere."""
+    stream = sys.stdout if stream is None else stream
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask for a yes, unless it was given on the command line.
+
+    Raises:
+        UsageError: there is nobody to ask.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask at", "Say --yes if it is meant.")
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells_of(char) for char in text)
+
+
+def _cells_of(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """Cut or pad a text to `width` cells; a cut is marked with `…`."""
+    have = cells(text)
+    if have > width:
+        text = _cut(text, width)
+        have = cells(text)
+    blanks = " " * (width - have)
+    return blanks + text if right else text + blanks
+
+
+def _cut(text: str, width: int) -> str:
+    kept, used = [], 0
+    for char in text:
+        used += _cells_of(char)
+        if used > width - 1:
+            break
+        kept.append(char)
+    return "".join(kept) + "…" if width > 0 else ""
+
+
+def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = ()) -> None:
+    """Print aligned columns; the last one is cut at the edge of a terminal, and never padded."""
+    aligned = [*right, *([False] * (len(titles) - len(right)))]
+    widths = [max(cells(row[at]) for row in (titles, *rows)) for at in range(len(titles))]
+    for row in (titles, *rows):
+        print_row(
+            [fit(text, width, right=side) for text, width, side in zip(row, widths, aligned, strict=True)]
+        )
+
+
+def print_row(parts: Sequence[str]) -> None:
+    line = "  ".join(parts).rstrip()
+    width = width_of()
+    print(line if width is None else fit(line, width).rstrip())
+
+
+def print_pairs(pairs: Sequence[tuple[str, str]], indent: str = "") -> None:
+    """`name   value` lines, the names in one width; values without text are left out."""
+    shown = [(name, value) for name, value in pairs if value]
+    widest = max((cells(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        print(f"{indent}{fit(name, widest)}  {printable(value)}".rstrip())
+
+
+def uses_colour() -> bool:
+    """Whether colours are wanted and can be shown."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,25 @@
+"""The screens: everything that may take time is started before their library is imported."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tfjobtui.cli.context import load_config, open_scheduler
+from tfjobtui.errors import UsageError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the screens; give the exit code."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "the screens need a terminal",
+            "For scripts and pipes there are one-shot commands: `tfjobtui jobs`, see `tfjobtui --help`.",
+        )
+    config = load_config(options, quiet=True)
+    scheduler = open_scheduler(config, options)
+    # squeue works while Python is busy importing.
+    scheduler.start_first_query()
+    from tfjobtui.ui.app import run_app
+
+    return run_app(config, scheduler)

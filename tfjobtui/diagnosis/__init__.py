@@ -1,0 +1,1 @@
+"""Why a job waits and how it ended, in words: rules in tables."""

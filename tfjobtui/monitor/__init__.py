@@ -1,0 +1,1 @@
+"""Watching the queue: when to ask, what has changed, and the view on it."""

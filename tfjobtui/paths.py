@@ -1,0 +1,36 @@
+"""The files of the program's own: configuration, state and cache, by the XDG base directory rules."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SITE_CONFIG = Path("/etc/tfjobtui/config.toml")
+
+
+def _base(variable: str, fallback: str) -> Path:
+    value = os.environ.get(variable, "")
+    # The XDG specification: a relative path is to be ignored.
+    return Path(value) if value.startswith("/") else Path.home() / fallback
+
+
+def user_config() -> Path:
+    """The user's configuration file; it need not exist."""
+    explicit = os.environ.get("TFJOBTUI_CONFIG", "")
+    return Path(explicit) if explicit else _base("XDG_CONFIG_HOME", ".config") / "tfjobtui" / "config.toml"
+
+
+def site_config() -> Path:
+    """The site's configuration file; it need not exist."""
+    return Path(os.environ.get("TFJOBTUI_SITE_CONFIG", "") or SITE_CONFIG)
+
+
+def state_dir() -> Path:
+    """Where records of runs and the command log are kept."""
+    return _base("XDG_STATE_HOME", ".local/state") / "tfjobtui"
+
+
+def make_private(folder: Path) -> Path:
+    """Make a folder that only its owner may enter, with its parents; give it back."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder

@@ -1,0 +1,205 @@
+"""The only door to a subprocess.
+
+Every command is an argument list in a session of its own, so that its whole group can be ended: with
+TERM, a wait, then KILL, when its time is over or its caller goes away. Output is bytes; standard input is
+empty unless given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tfjobtui.errors import CommandNotFoundError, CommandTimeoutError
+
+GRACE_S = 1.0
+"""Between TERM and KILL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended by itself. A negative `returncode` is the signal that ended it."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    duration_s: float
+
+    @property
+    def stdout_text(self) -> str:
+        """Standard output; bytes that are no UTF-8 stay as surrogates, so that paths can be had back."""
+        return self.stdout.decode("utf-8", "surrogateescape")
+
+    @property
+    def stderr_text(self) -> str:
+        return self.stderr.decode("utf-8", "replace").strip()
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    cwd: str | None = None,
+) -> Completed:
+    """Run a command to its end and capture what it says.
+
+    Raises:
+        CommandNotFoundError: it is not there, or may not be executed.
+        CommandTimeoutError: it did not end within `timeout_s` seconds; its group was ended.
+    """
+    started = time.monotonic()
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(argv, error, cwd) from error
+    try:
+        async with asyncio.timeout(timeout_s):
+            stdout, stderr = await child.communicate(stdin)
+    except TimeoutError:
+        await _end_group(child)
+        raise _timed_out(argv, timeout_s) from None
+    except BaseException:  # cancelled: whoever waited has gone, and nobody else will end the command
+        await _end_group(child)
+        raise
+    return Completed(tuple(argv), child.returncode or 0, stdout, stderr, time.monotonic() - started)
+
+
+async def _end_group(child: asyncio.subprocess.Process) -> None:
+    """TERM to the whole group, a wait, KILL for what is left."""
+    _signal_group(child.pid, signal.SIGTERM)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GRACE_S):
+            await child.wait()
+    _signal_group(child.pid, signal.SIGKILL)
+    # A grandchild in another session may still hold the pipes: do not wait for their end.
+    child._transport.close()  # type: ignore[attr-defined]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GRACE_S):
+            await child.wait()
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _not_started(argv: Sequence[str], error: OSError, cwd: str | None) -> CommandNotFoundError:
+    if cwd is not None and not os.path.isdir(cwd):  # noqa: PTH112 - a Path would cost an import for nothing
+        return CommandNotFoundError(f"the folder {cwd} is not there any more", argv)
+    return CommandNotFoundError(
+        f"{argv[0]} cannot be run: {error.strerror}",
+        argv,
+        "`tfjobtui doctor` shows which commands were found and where.",
+    )
+
+
+def _timed_out(argv: Sequence[str], timeout_s: float) -> CommandTimeoutError:
+    return CommandTimeoutError(f"{os.path.basename(argv[0])} gave no answer within {timeout_s:.0f} s", argv)  # noqa: PTH119
+
+
+class EarlyProcess:
+    """A command that is started before there is an event loop, and read by a thread meanwhile.
+
+    The first query of the queue runs while the screen's library is being imported. The thread only
+    reads a pipe: it holds the interpreter for none of that time.
+    """
+
+    def __init__(self, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None) -> None:
+        self._argv = tuple(argv)
+        self._timeout_s = timeout_s
+        self._started = time.monotonic()
+        self._result: Completed | None = None
+        self._error: Exception | None = None
+        self._done = threading.Event()
+        try:
+            self._child = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=None if env is None else dict(env),
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._error = _not_started(argv, error, None)
+            self._done.set()
+            return
+        threading.Thread(target=self._read, name="early-query", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            stdout, stderr = self._child.communicate(timeout=self._timeout_s)
+        except subprocess.TimeoutExpired:
+            self.end()
+            self._error = _timed_out(self._argv, self._timeout_s)
+        else:
+            duration_s = time.monotonic() - self._started
+            self._result = Completed(self._argv, self._child.returncode, stdout, stderr, duration_s)
+        self._done.set()
+
+    def end(self) -> None:
+        """End the command and its group."""
+        if not self._done.is_set():
+            _signal_group(self._child.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(GRACE_S)
+            _signal_group(self._child.pid, signal.SIGKILL)
+
+    def is_done(self) -> bool:
+        return self._done.is_set()
+
+    async def result(self) -> Completed:
+        """Wait for the end, without holding up the event loop.
+
+        Raises:
+            CommandNotFoundError, CommandTimeoutError: as `run` does.
+        """
+        while not self._done.is_set():
+            await asyncio.sleep(0.005)
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+
+def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> int:
+    """Give the terminal to a command (an editor, a shell) and wait for its end.
+
+    It stays in the session and process group of the program, so that the terminal's keys reach it.
+    Gives its exit code.
+
+    Raises:
+        CommandNotFoundError: it is not there, or may not be executed.
+    """
+    # Ctrl+C belongs to the command while it has the terminal.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = subprocess.Popen(
+            tuple(argv),
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        return child.wait()
+    except OSError as error:
+        raise _not_started(argv, error, cwd) from error
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,1 @@
+"""What runs jobs: the protocols in `scheduler`, Slurm's client in `slurm`."""

@@ -1,0 +1,163 @@
+"""The queue: own jobs or everybody's, one `squeue` for each reading."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Mapping
+
+from tfjobtui.errors import CommandError, QueryError
+from tfjobtui.model.job import Job
+from tfjobtui.process import Completed, EarlyProcess
+from tfjobtui.schedulers.scheduler import QueueAnswer
+from tfjobtui.schedulers.slurm import argv, environment
+from tfjobtui.schedulers.slurm.failures import known_failure, query_error, unanswered
+from tfjobtui.schedulers.slurm.runner import Runner, SingleFlight, has_failed
+from tfjobtui.schedulers.slurm.squeue import Layout, Reader, Reading, layout
+
+_UNKNOWN_FIELD = re.compile(rb"Invalid job format specification: ([\w-]+)")
+MOST_TRIES = 6
+
+
+class QueueReader:
+    """Asks squeue, and learns what this site's squeue takes."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self.is_federated = False
+        self._is_short = False
+        self._has_worked = False
+        self._refused: frozenset[str] = frozenset()
+        self._reader = Reader(self._layout())
+        self._rows: dict[bool, Mapping[bytes, Job]] = {}
+        self._early: tuple[EarlyProcess, Layout] | None = None
+        self._flight: SingleFlight[QueueAnswer] = SingleFlight()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is different at this site, in sentences."""
+        notes: list[str] = []
+        if self._is_short:
+            notes.append(
+                "The squeue of this site takes no -O: restarts, memory, output files and exit codes are not"
+                " known, and GPUs only where they were asked for by node."
+            )
+        if self._refused:
+            notes.append(f"The squeue of this site does not know: {', '.join(sorted(self._refused))}.")
+        if self.is_federated:
+            notes.append("The jobs of the whole federation are shown.")
+        return tuple(notes)
+
+    def start_early(self) -> None:
+        """Start the first query of own jobs now, before there is an event loop."""
+        path = self._runner.commands.get("squeue")
+        if path is not None:
+            shape = self._layout()
+            self._early = (
+                EarlyProcess(
+                    (path, *self._arguments(shape, everyone=False)),
+                    timeout_s=self._runner.settings.query_timeout_s,
+                    env=environment.for_queries(),
+                ),
+                shape,
+            )
+
+    async def jobs(self, *, everyone: bool) -> QueueAnswer:
+        """Read the queue once; callers at the same time share the answer."""
+        return await self._flight.get(everyone, lambda: self._ask(everyone))
+
+    def close(self) -> None:
+        if self._early is not None:
+            self._early[0].end()
+            self._early = None
+
+    async def _ask(self, everyone: bool) -> QueueAnswer:
+        for _ in range(MOST_TRIES):
+            shape = self._layout()
+            done = await self._run(shape, everyone)
+            if not self._learn(done, shape):
+                break
+        if self._has_no_answer(done):
+            self._is_short = self._is_short and self._has_worked  # -O was not what was wrong
+            raise query_error(done)
+        if not self._has_rows(done):
+            self._is_short = False
+            raise QueryError(
+                "squeue of this site answers in a form of its own",
+                "`commands.squeue` in the configuration can name Slurm's own squeue.",
+            )
+        self._has_worked = True
+        return await self._read(done, shape, everyone)
+
+    async def _run(self, shape: Layout, everyone: bool) -> Completed:
+        early, self._early = (None, self._early) if everyone else (self._early, None)
+        if early is not None and early[1] == shape:
+            async with self._runner.query_slot("squeue"):
+                return await _result(early[0])
+        return await self._runner.raw_query("squeue", self._arguments(shape, everyone=everyone))
+
+    def _arguments(self, shape: Layout, *, everyone: bool) -> tuple[str, ...]:
+        return argv.queue(
+            shape,
+            uid=None if everyone else os.getuid(),
+            clusters=self._runner.settings.clusters,
+            is_federated=self.is_federated,
+        )
+
+    def _layout(self) -> Layout:
+        return layout(
+            clusters=bool(self._runner.settings.clusters), short=self._is_short, without=self._refused
+        )
+
+    def _learn(self, done: Completed, shape: Layout) -> bool:
+        """Adapt to what this squeue refused; whether it is worth to ask again."""
+        unknown = _UNKNOWN_FIELD.search(done.stderr) if done.returncode else None
+        if unknown is not None and not shape.is_short:
+            name = unknown[1].decode()
+            known = next((one for one in shape.names if one.lower() == name.lower()), None)
+            if known is not None and known not in _NEEDED:
+                self._refused |= {known}
+                return True
+        if shape.is_short or self._has_worked:
+            return False
+        text = done.stderr_text + done.stdout_text[:2000] if done.returncode else ""
+        # A wrapper may refuse -O in words of its own, or print its usual table in spite of it.
+        refuses = bool(done.returncode) and known_failure(text) is None
+        if refuses or not (self._has_no_answer(done) or self._has_rows(done)):
+            self._is_short = True
+            return True
+        return False
+
+    def _has_no_answer(self, done: Completed) -> bool:
+        # With several clusters, one that does not answer gives an error text and exit code 0.
+        some_missing = bool(self._runner.settings.clusters) and b"error:" in done.stderr
+        return some_missing or has_failed(done)
+
+    def _has_rows(self, done: Completed) -> bool:
+        return not done.stdout.replace(b"CLUSTER:", b"").strip() or b"\x1f" in done.stdout
+
+    async def _read(self, done: Completed, shape: Layout, everyone: bool) -> QueueAnswer:
+        if self._reader.shape != shape:
+            self._reader = Reader(shape)
+            self._rows.clear()
+        taken_at_s = time.time()
+        reading = Reading()
+        for _ in self._reader.steps(done.stdout, reading, self._rows.get(everyone)):
+            await asyncio.sleep(0)
+        self._rows[everyone] = reading.rows
+        return QueueAnswer(tuple(reading.jobs), taken_at_s, done.duration_s, tuple(reading.problems))
+
+
+_NEEDED = frozenset({"JobArrayID", "JobID", "State", "Name", "UserID"})
+
+
+async def _result(early: EarlyProcess) -> Completed:
+    try:
+        return await early.result()
+    except CommandError as error:
+        raise unanswered(error) from error
+    except asyncio.CancelledError:
+        early.end()
+        raise

@@ -1,0 +1,88 @@
+"""Submitting a script, and having one back."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from tfjobtui.errors import CommandError, CommandTimeoutError, QueryError, SubmissionError
+from tfjobtui.schedulers.scheduler import CommandRecord, StoredScript, SubmitRequest, Submitted, Target
+from tfjobtui.schedulers.slurm import argv, environment
+from tfjobtui.schedulers.slurm.accounting import AccountingReader, since_option
+from tfjobtui.schedulers.slurm.failures import last_words
+from tfjobtui.schedulers.slurm.refusals import explained
+from tfjobtui.schedulers.slurm.runner import Runner
+from tfjobtui.schedulers.slurm.sacct import parse_script
+from tfjobtui.schedulers.slurm.sbatch import parse_answer
+
+UNCLEAR = (
+    "The job may have been taken all the same: look for its name in the queue before you submit it again."
+)
+
+
+async def submit(runner: Runner, request: SubmitRequest) -> Submitted:
+    """Run sbatch in the request's folder.
+
+    Raises:
+        SubmissionError: see `Submission.submit`.
+    """
+    env = environment.without_slurm() | dict(request.environment)
+    script = os.path.abspath(request.script_path)  # noqa: PTH100 - it shall not resolve links
+    arguments = argv.submit(request.options, script, request.arguments, cluster=request.cluster)
+    started_at_s = time.time()
+    try:
+        done = await runner.act("sbatch", arguments, env=env, cwd=request.work_dir or None)
+    except CommandTimeoutError as error:
+        raise SubmissionError(f"{error.message}.", UNCLEAR) from error
+    except CommandError as error:
+        raise SubmissionError(f"The job was not submitted: {error.message}.", error.hint) from error
+    said = "\n".join(part for part in (done.stdout_text.strip(), done.stderr_text) if part)
+    taken = parse_answer(done.stdout_text) if done.returncode == 0 else None
+    if taken is None:
+        raise _refused(done.returncode, said)
+    record = CommandRecord(done.argv, started_at_s, done.duration_s, done.returncode, said)
+    messages = "\n".join(part for part in (taken.remarks, done.stderr_text) if part)
+    return Submitted(taken.id, taken.cluster or request.cluster, messages, record)
+
+
+def _refused(returncode: int, said: str) -> SubmissionError:
+    if returncode == 0:
+        return SubmissionError(f"sbatch gave no job id. It said: {said or 'nothing'}", UNCLEAR)
+    if "timed out" in said.lower():
+        return SubmissionError(f"sbatch got no answer from slurmctld: {last_words(said)}", UNCLEAR)
+    told, hint = explained(said)
+    return SubmissionError(
+        "\n".join(part for part in (said or f"exit code {returncode}", told) if part), hint
+    )
+
+
+async def stored_script(runner: Runner, accounting: AccountingReader, target: Target) -> StoredScript | None:
+    """The script from slurmctld, else from accounting, with the submit line where that is kept."""
+    text, source = await _from_controller(runner, target), "slurmctld"
+    if text is None:
+        text, source = await _from_accounting(runner, target), "accounting"
+    if text is None:
+        return None
+    line = await accounting.submit_line(target)
+    missing: tuple[str, ...] = ("the environment that it was submitted with",)
+    if not line:
+        missing = ("options and arguments given on the command line, if any", *missing)
+    return StoredScript(text, source, missing, line)
+
+
+async def _from_controller(runner: Runner, target: Target) -> str | None:
+    try:
+        done = await runner.raw_query("scontrol", argv.write_script(target))
+    except QueryError:
+        return None
+    # It ends with 0 even where it gives no script.
+    failed = done.returncode != 0 or done.stdout.startswith(b"job script retrieval failed")
+    return None if failed or not done.stdout.strip() else done.stdout_text
+
+
+async def _from_accounting(runner: Runner, target: Target) -> str | None:
+    try:
+        done = await runner.query("sacct", argv.stored_script(target, since_option(target.submit_time_s)))
+    except QueryError:
+        return None
+    return parse_script(done.stdout_text)

@@ -1,0 +1,173 @@
+"""The program on the screen."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from tfjobtui.actions.command_log import CommandLog
+from tfjobtui.config import Config, check_columns, check_keys
+from tfjobtui.monitor.columns import COLUMNS
+from tfjobtui.monitor.pace import PaceLimits
+from tfjobtui.monitor.poller import QueuePoller
+from tfjobtui.runs.records import RunRecords
+from tfjobtui.schedulers.scheduler import Scheduler
+from tfjobtui.ui.screens.jobs import JobsScreen
+from tfjobtui.ui.services import Services
+
+
+def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> Binding:
+    return Binding(keys, action, description, id=f"app.{name}", tooltip=tooltip, show=False)
+
+
+class TfjobtuiApp(App[int]):
+    """One screen of jobs, and what is opened from it."""
+
+    TITLE = "tfjobtui"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    CSS = """
+    Toast { max-width: 80%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _bind("question_mark,f1", "help", "Help", "help", "The keys of what has the focus"),
+        _bind("colon", "command_palette", "Commands", "commands", "All commands, by name"),
+        _bind("T", "next_theme", "Theme", "theme", "Dark, light, or the terminal's own colours"),
+        _bind("q", "leave", "Quit", "quit", "Quit from the list; elsewhere leave what has the focus"),
+        _bind("ctrl+c", "interrupt", "Interrupt", "interrupt", "Press it twice to quit"),
+    ]
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(ansi_color=_has_few_colours() or services.config.ui.theme == "ansi")
+        self.services = services
+        self._jobs_screen = JobsScreen(services)
+        self._set_theme(services.config.ui.theme)
+        self.set_keymap(dict(services.config.keys))
+
+    def get_default_screen(self) -> JobsScreen:
+        return self._jobs_screen
+
+    def _set_theme(self, name: str) -> None:
+        """`auto`: light on a terminal that says it is light, the terminal's own 16 colours where it has no more."""
+        if name == "auto":
+            name = "ansi" if _has_few_colours() else "light" if _is_light() else "dark"
+        wanted = {"dark": "textual-dark", "light": "textual-light", "ansi": "textual-ansi"}.get(name, name)
+        if wanted in self.available_themes:
+            self.theme = wanted
+        elif "ansi" in name:
+            self.theme = "textual-dark"
+
+    def first_rows_shown(self) -> None:
+        """What start-up made stays: the collector need not look at it again, which stalls a screen of 50,000 jobs."""
+        gc.enable()
+        gc.collect(0)
+        gc.freeze()
+        gc.set_threshold(20_000, 50, 1000)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Every key, click and change of focus tells how closely the queue needs to be watched."""
+        if isinstance(event, events.Key | events.MouseDown | events.MouseScrollDown | events.MouseScrollUp):
+            self.services.poller.key_pressed()
+        elif isinstance(event, events.AppFocus):
+            self.services.poller.focus_changed(True)
+        elif isinstance(event, events.AppBlur):
+            self.services.poller.focus_changed(False)
+        await super().on_event(event)
+
+    async def action_leave(self) -> None:
+        """`q`: never quits from inside something."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif not await self._jobs_screen.action_leave():
+            self.exit(0)
+
+    _interrupted = False
+
+    def action_interrupt(self) -> None:
+        if self._interrupted:
+            self.exit(0)
+            return
+        self._interrupted = True
+        self.set_timer(2.0, self._forget_interrupt)
+        self.notify("Press Ctrl+C once more, or q in the list, to quit. Jobs go on without the program.", markup=False)
+
+    def _forget_interrupt(self) -> None:
+        self._interrupted = False
+
+    def action_help(self) -> None:
+        from tfjobtui.ui.help_content import help_groups
+        from tfjobtui.ui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(help_groups(self.screen, self)))
+
+    def action_next_theme(self) -> None:
+        names = ["textual-dark", "textual-light", "textual-ansi"]
+        names = [name for name in names if name in self.available_themes]
+        here = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(here + 1) % len(names)]
+
+    def get_system_commands(self, screen: Any) -> Any:
+        """Every binding of what is on the screen, for the command palette."""
+        from tfjobtui.ui.help_content import palette_commands
+
+        return palette_commands(screen, self)
+
+    async def on_unmount(self) -> None:
+        await self.services.scheduler.close()
+
+
+def _has_few_colours() -> bool:
+    """Whether the terminal says that it has no more than 16 colours."""
+    term = os.environ.get("TERM", "")
+    if os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return False
+    return not any(word in term for word in ("256color", "direct", "kitty", "alacritty", "ghostty", "wezterm", "foot"))
+
+
+def _is_light() -> bool:
+    """COLORFGBG is `foreground;background` where a terminal sets it; 7 and 15 are the light backgrounds."""
+    return os.environ.get("COLORFGBG", "").rsplit(";", 1)[-1] in ("7", "15")
+
+
+def known_binding_ids() -> set[str]:
+    """The ids that the section `[keys]` of the configuration may name."""
+    from tfjobtui.ui.help_content import all_binding_ids
+
+    return all_binding_ids()
+
+
+def make_services(config: Config, scheduler: Scheduler) -> Services:
+    """Put together what the screens work with."""
+    poll = config.poll
+    limits = PaceLimits(
+        interval_s=poll.interval_s,
+        floor_s=poll.floor_s,
+        unfocused_s=poll.unfocused_s,
+        idle_after_s=poll.idle_after_s,
+        idle_s=poll.idle_s,
+        asleep_after_s=poll.asleep_after_s,
+        asleep_s=poll.asleep_s,
+    )
+    poller = QueuePoller(scheduler, limits)
+    return Services(config, scheduler, poller, RunRecords.default(), CommandLog.default())
+
+
+def run_app(config: Config, scheduler: Scheduler) -> int:
+    """Show the screens until the user quits; gives the exit code.
+
+    Raises:
+        ConfigError: the configuration names a key's id or a column that is not known.
+    """
+    check_columns(config, COLUMNS)
+    if config.keys:
+        check_keys(config, known_binding_ids())
+    gc.disable()  # until the first rows are shown: there is no garbage yet, and looking for it costs a tenth
+    app = TfjobtuiApp(make_services(config, scheduler))
+    app.run(mouse=config.ui.mouse)
+    return app.return_code or 0

@@ -1,0 +1,34 @@
+"""What happened, as messages between the workers and the screens; all names are in the past tense."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+from tfjobtui.monitor.poller import RefreshFailed, Refreshed
+from tfjobtui.monitor.view import Row
+from tfjobtui.ui.widgets.details import Shown
+
+
+class QueueRead(Message):
+    """A reading of the queue came in, and the view has been arranged anew."""
+
+    def __init__(self, update: Refreshed) -> None:
+        super().__init__()
+        self.update = update
+
+
+class QueueNotRead(Message):
+    """A reading failed: what is shown stays."""
+
+    def __init__(self, update: RefreshFailed) -> None:
+        super().__init__()
+        self.update = update
+
+
+class DetailsRead(Message):
+    """The details of a job came in, or could not be had (then `shown.note` says why)."""
+
+    def __init__(self, row: Row, shown: Shown) -> None:
+        super().__init__()
+        self.row = row
+        self.shown = shown

@@ -1,0 +1,1 @@
+"""One module for each screen and dialog, its style sheet beside it."""

@@ -1,0 +1,556 @@
+"""The main screen: the list of jobs, and a pane below it with the details or the log of the one in view."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+
+from tfjobtui.errors import QueryError, TfjobtuiError, UsageError
+from tfjobtui.model.text import printable
+from tfjobtui.model.units import duration
+from tfjobtui.monitor.columns import COLUMNS, DEFAULT_COLUMNS
+from tfjobtui.monitor.filter import parse_filter
+from tfjobtui.monitor.poller import RefreshFailed
+from tfjobtui.monitor.view import JobView, Row
+from tfjobtui.schedulers.scheduler import JobDetails, Submitted, Target
+from tfjobtui.ui import clipboard
+from tfjobtui.ui.job_actions import JobActions
+from tfjobtui.ui.messages import DetailsRead, QueueNotRead, QueueRead
+from tfjobtui.ui.services import Services
+from tfjobtui.ui.status import Freshness, status_parts
+from tfjobtui.ui.widgets.bars import Bar, KeyHints
+from tfjobtui.ui.widgets.details import DetailsView, Shown
+from tfjobtui.ui.widgets.filter_bar import FilterBar
+from tfjobtui.ui.widgets.job_table import JobTable
+from tfjobtui.ui.widgets.log_view import LogView
+
+REST_S = 0.35
+"""How long the cursor must rest before its job is asked for."""
+
+
+def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> Binding:
+    return Binding(keys, action, description, id=f"jobs.{name}", tooltip=tooltip, show=False)
+
+
+HINTS = (
+    ("enter", "details"),
+    ("l", "log"),
+    ("x", "cancel"),
+    ("n", "submit"),
+    ("r", "resubmit"),
+    ("s", "shell"),
+    ("/", "filter"),
+    ("space", "mark"),
+    ("a", "everyone"),
+    ("?", "help"),
+    ("q", "quit"),
+)
+PANE_HINTS = (("tab", "to the list"), ("z", "full size"), ("esc", "close"), ("?", "help"))
+
+
+class JobsScreen(Screen[None]):
+    """Jobs, live. What is done with them is in `JobActions`."""
+
+    DEFAULT_CSS = """
+    JobsScreen {
+        #pane { height: 55%; border-top: solid $primary; display: none; }
+        #pane.-open { display: block; }
+        #pane.-full { height: 1fr; }
+        #pane DetailsView, #pane LogView { height: 1fr; }
+        JobTable.-away { display: none; }
+        &:ansi #pane { border-top: solid ansi_default; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _bind("enter", "details", "Details", "details", "Everything about the job under the cursor"),
+        _bind("l", "log", "Log", "log", "Follow the job's log"),
+        _bind("escape", "back", "Back", "back", "Close the pane, drop the marks or the filter"),
+        _bind("z", "zoom", "Full size", "zoom", "The pane in full size, or back"),
+        _bind("slash", "filter", "Filter", "filter", "Filter the list: state:run gpu:>0 name:bert* -part:cpu"),
+        _bind("x,delete", "cancel", "Cancel", "cancel", "Cancel the job or the marked jobs, or send a signal"),
+        _bind("h", "hold", "Hold", "hold", "Keep waiting jobs from starting"),
+        _bind("u", "release", "Release", "release", "Let held jobs go"),
+        _bind("R", "requeue", "Requeue", "requeue", "Stop the job and put it in the queue again, under its id"),
+        _bind("c", "change", "Change", "change", "Change the time limit, partition and other fields"),
+        _bind("n", "submit", "Submit", "submit", "Submit a job from a template"),
+        _bind("r", "resubmit", "Resubmit", "resubmit", "Submit the same job again"),
+        _bind("s", "shell", "Shell", "shell", "Open a shell inside the running job's allocation"),
+        _bind("p", "priority", "Priority", "priority", "The factors of a waiting job's priority"),
+        _bind("a", "everyone", "Everyone", "everyone", "All users' jobs, or only your own"),
+        _bind("ctrl+r,f5", "refresh", "Refresh", "refresh", "Read the queue now"),
+        _bind("o", "sort", "Sort", "sort", "Choose the column to sort by"),
+        _bind("O", "reverse", "Reverse", "reverse", "Reverse the order"),
+        _bind("C", "choose_columns", "Columns", "columns", "Choose the columns and their order"),
+        _bind("y", "copy", "Copy id", "copy", "Copy the job's id, or the ids of the marked jobs"),
+        _bind("e", "edit", "Edit", "edit", "Open the log in view, or else the job's script, in $EDITOR"),
+        _bind("D", "forget", "Clear ended", "forget", "Take the ended jobs off the list"),
+        _bind("at", "command_log", "Commands", "commands", "The commands that were run for you, and their answers"),
+    ]
+
+    class Selected(Message):
+        """The cursor has come to rest on a row."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self.services = services
+        self.view = JobView()
+        self._config_order()
+        self._freshness = Freshness()
+        self._rest: Timer | None = None
+        self._details_timer: Timer | None = None
+        self._await_id: Submitted | None = None
+        self.actions: JobActions
+
+    def _config_order(self) -> None:
+        sort = self.services.config.table.sort
+        self.view.sort, self.view.reverse = sort.removeprefix("-"), sort.startswith("-")
+
+    def compose(self) -> ComposeResult:
+        yield Bar(id="status")
+        yield JobTable(self.view, self._column_names(False), id="jobs")
+        yield Vertical(id="pane")
+        yield KeyHints(id="hints")
+
+    def _column_names(self, everyone: bool) -> tuple[str, ...]:
+        chosen = self.services.config.table.columns
+        names = list(chosen or DEFAULT_COLUMNS)
+        if everyone and "user" not in names:
+            names.insert(2, "user")
+        if self.services.config.slurm.clusters and "cluster" not in names:
+            names.insert(1, "cluster")
+        return tuple(names)
+
+    def on_mount(self) -> None:
+        self.actions = JobActions(self.app, self.services)
+        self.table.focus()
+        self.run_worker(self._watch_queue(), group="queue", name="queue")
+        self.set_interval(1.0, self._tick)
+        self._details_timer = self.set_interval(self.services.config.poll.details_s, self._details_due)
+        for warning in self.services.config.warnings:
+            self.app.notify(warning, severity="warning", markup=False)
+        self._show_status()
+
+    @property
+    def table(self) -> JobTable:
+        return self.query_one(JobTable)
+
+    @property
+    def pane(self) -> Vertical:
+        return self.query_one("#pane", Vertical)
+
+    def _pane_view(self) -> DetailsView | LogView | None:
+        """What the open pane shows."""
+        if not self.pane.has_class("-open") or not self.pane.children:
+            return None
+        child = self.pane.children[0]
+        return child if isinstance(child, DetailsView | LogView) else None
+
+    # -- the queue ------------------------------------------------------------------------
+
+    async def _watch_queue(self) -> None:
+        """Take a reading, arrange the view in slices, post one message."""
+        poller = self.services.poller
+        async for update in poller.updates():
+            if isinstance(update, RefreshFailed):
+                self.post_message(QueueNotRead(update))
+                continue
+            if update.changes or update.is_first or self._freshness.scope_changed(poller.everyone):
+                for _ in self.view.show_steps(dict(poller.store.jobs)):
+                    await asyncio.sleep(0)
+            self.post_message(QueueRead(update))
+
+    def on_queue_read(self, message: QueueRead) -> None:
+        update = message.update
+        first = self._freshness.read(update, self.services.poller.last_good_at)
+        table = self.table
+        self._show_empty_text()
+        if update.changes or update.is_first or first:
+            table.refresh_rows()
+        if self._await_id is not None:
+            self._select_submitted()
+        if self.view.current is not None and (update.changes or first):
+            self._follow_cursor(quickly=False)
+        for problem in update.problems[:1]:
+            self.app.notify(printable(problem), title="A row could not be read", severity="warning", markup=False)
+        self._show_status()
+        if first:
+            self.app.first_rows_shown()  # type: ignore[attr-defined]
+
+    def on_queue_not_read(self, message: QueueNotRead) -> None:
+        self._freshness.failed(message.update)
+        self._show_empty_text()
+        self.table.refresh()
+        self._show_status()
+
+    def _show_empty_text(self) -> None:
+        fresh = self._freshness
+        if fresh.reason and not self.view.total:
+            text = f"The queue could not be read: {fresh.reason}"
+        elif self.view.filter and self.view.total:
+            text = f"None of {self.view.total} jobs matches the filter.  Esc drops it."
+        elif not fresh.has_read:
+            text = "Reading the queue …"
+        elif self.services.poller.everyone:
+            text = "Nobody has a job in the queue."
+        else:
+            text = "You have no jobs in the queue.  n submits one, a shows everybody's."
+        self.table.empty_text = text
+
+    def _tick(self) -> None:
+        """Once a second: the times that run, and the age of what is shown."""
+        if self.is_current:
+            self.table.tick()
+        self._show_status()
+
+    def _show_status(self) -> None:
+        left, right = status_parts(self.services, self.view, self._freshness)
+        self.query_one("#status", Bar).show(left, right)
+        in_pane = self._pane_view() is not None and self.pane.has_focus_within
+        self.query_one(KeyHints).show_keys(PANE_HINTS if in_pane else HINTS)
+
+    # -- the pane -------------------------------------------------------------------------
+
+    def on_job_table_cursor_moved(self, message: JobTable.CursorMoved) -> None:
+        self._follow_cursor(quickly=True)
+
+    def on_job_table_marks_changed(self) -> None:
+        self._show_status()
+
+    def on_job_table_sort_changed(self) -> None:
+        self._show_status()
+
+    def on_job_table_opened(self) -> None:
+        self.run_worker(self.action_details())
+
+    def _follow_cursor(self, *, quickly: bool) -> None:
+        """The pane shows at once what the queue told; the rest once the cursor rests."""
+        view = self._pane_view()
+        row = self.view.current
+        if view is None:
+            return
+        if isinstance(view, DetailsView):
+            same = view.shown.row is not None and row is not None and view.shown.row.key == row.key
+            known = view.shown if same else Shown()
+            view.show_job(Shown(row, known.details, known.priority, known.note))
+            if same and not quickly:
+                return
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(REST_S, self._cursor_rests)
+
+    def _cursor_rests(self) -> None:
+        view, row = self._pane_view(), self.view.current
+        if isinstance(view, LogView):
+            view.watch(self._log_job(row))
+        elif isinstance(view, DetailsView) and row is not None:
+            self.run_worker(self._read_details(row), group="details", exclusive=True)
+
+    @staticmethod
+    def _log_job(row: Row | None) -> Any:
+        """The job whose log is meant: of a folded array its first task that has one."""
+        if row is None:
+            return None
+        return next((job for job in row.members if job.id.task is not None), row.job)
+
+    def _details_due(self) -> None:
+        """The details of the job in view again, unless nobody looks."""
+        row, view = self.view.current, self._pane_view()
+        pace = self.services.poller.pace
+        if isinstance(view, DetailsView) and row is not None and not row.job.state.is_terminal and self.is_current:
+            if pace.is_resting(time.monotonic()):
+                return
+            self.run_worker(self._read_details(row), group="details", exclusive=True)
+
+    async def _read_details(self, row: Row) -> None:
+        job = row.members[0] if row.members else row.job
+        details: JobDetails | None = None
+        try:
+            details = await self.services.scheduler.details(Target.of(job))
+            note = "" if details else "The scheduler no longer has this job; this is what was seen of it."
+        except QueryError as error:
+            note = f"More could not be read: {error.message}"
+        self.post_message(DetailsRead(row, Shown(row, details, None, note)))
+
+    def on_details_read(self, message: DetailsRead) -> None:
+        view, current = self._pane_view(), self.view.current
+        if not isinstance(view, DetailsView) or current is None or current.key != message.row.key:
+            return
+        shown = message.shown
+        details, priority = shown.details or view.shown.details, shown.priority or view.shown.priority
+        view.show_job(Shown(current, details, priority, shown.note))
+
+    async def _open_pane(self, kind: type[DetailsView] | type[LogView]) -> DetailsView | LogView:
+        """Show the pane with that view in it; the view of the other kind goes."""
+        view = self._pane_view()
+        if not isinstance(view, kind):
+            await self.pane.remove_children()
+            view = kind(id="pane-view") if kind is DetailsView else LogView(self.services, id="pane-view")
+            self.pane.add_class("-open")
+            await self.pane.mount(view)
+        return view
+
+    async def action_details(self) -> None:
+        view = self._pane_view()
+        if isinstance(view, DetailsView):
+            view.focus()
+            return
+        if self.view.current is None:
+            return
+        await self._open_pane(DetailsView)
+        self._follow_cursor(quickly=True)
+        self._cursor_rests()
+        self._show_status()
+
+    async def action_log(self) -> None:
+        view = self._pane_view()
+        if isinstance(view, LogView):
+            view.focus()
+            return
+        if self.view.current is None:
+            return
+        await self._open_pane(LogView)
+        self._cursor_rests()
+        self._show_status()
+
+    def action_zoom(self) -> None:
+        view = self._pane_view()
+        if view is not None:
+            full = not self.pane.has_class("-full")
+            self.pane.set_class(full, "-full")
+            self.table.set_class(full, "-away")
+            (view if full else self.table).focus()
+
+    async def action_back(self) -> None:
+        """One step back: full size, pane, range and marks, filter."""
+        if self.pane.has_class("-full"):
+            self.action_zoom()
+        elif self._pane_view() is not None:
+            if self.pane.has_focus_within:
+                self.table.focus()
+            await self._close_pane()
+        elif not self.table.clear_marks() and self.view.filter:
+            self._apply_filter("")
+        self._show_status()
+
+    async def _close_pane(self) -> None:
+        self.pane.remove_class("-open", "-full")
+        self.table.remove_class("-away")
+        await self.pane.remove_children()
+
+    async def action_leave(self) -> bool:
+        """What `q` means here: leave the pane if the focus is in it. False if there is nothing to leave."""
+        if self._pane_view() is None or not self.pane.has_focus_within:
+            return False
+        await self.action_back()
+        return True
+
+    def on_descendant_focus(self) -> None:
+        self._show_status()
+
+    # -- filter, order, columns -----------------------------------------------------------
+
+    async def action_filter(self) -> None:
+        if not self.query(FilterBar):
+            bar = FilterBar(self.view.filter.text)
+            await self.mount(bar, before=self.query_one(KeyHints))
+            bar.focus_input()
+
+    def on_filter_bar_changed(self, message: FilterBar.Changed) -> None:
+        self._apply_filter(message.text, message.bar)
+
+    async def on_filter_bar_left(self, message: FilterBar.Left) -> None:
+        if not message.kept:
+            self._apply_filter(message.before)
+        await self.query(FilterBar).remove()
+        self.table.focus()
+        self._show_status()
+
+    def _apply_filter(self, text: str, bar: FilterBar | None = None) -> None:
+        try:
+            self.view.filter = parse_filter(text)
+        except UsageError as error:
+            if bar is not None:
+                bar.show_error(str(error).replace("\n", "  "))
+            return
+        if bar is not None:
+            bar.show_error("")
+        self._show_empty_text()
+        self.table.rearrange()
+        self._show_status()
+
+    async def action_sort(self) -> None:
+        self.run_worker(self._choose_sort())
+
+    async def _choose_sort(self) -> None:
+        from tfjobtui.ui.screens.choose import ChoiceDialog
+
+        choices = [("", "usual order: running, waiting, ended")]
+        choices += [(name, f"{column.title.lower():<14} {column.help}") for name, column in COLUMNS.items()]
+        chosen = await self.app.push_screen_wait(ChoiceDialog("Sort by", choices, current=self.view.sort))
+        if chosen is not None:
+            self.view.sort, self.view.reverse = chosen, False
+            self.table.rearrange()
+            self._show_status()
+
+    def action_reverse(self) -> None:
+        self.view.reverse = not self.view.reverse
+        self.table.rearrange()
+
+    def action_choose_columns(self) -> None:
+        self.run_worker(self._choose_columns())
+
+    async def _choose_columns(self) -> None:
+        from tfjobtui.ui.screens.columns import ColumnsDialog
+
+        chosen = await self.app.push_screen_wait(ColumnsDialog(self.table.columns))
+        if chosen is not None:
+            self.table.show_columns(chosen)
+
+    def action_everyone(self) -> None:
+        poller = self.services.poller
+        if not poller.everyone and not self.services.scheduler.capabilities.everyone:
+            reason = self.services.scheduler.capabilities.everyone.reason
+            self.app.notify(reason, severity="warning", markup=False)
+            return
+        poller.show_everyone(not poller.everyone)
+        self._freshness.change_scope()
+        self.table.show_columns(self._column_names(poller.everyone))
+        self.view.show(dict(poller.store.jobs))
+        self._show_empty_text()
+        self.table.refresh_rows()
+        self._show_status()
+
+    def action_refresh(self) -> None:
+        self.services.poller.refresh_now()
+
+    def action_forget(self) -> None:
+        """Take ended jobs off the list: of the marked ones, or all."""
+        store = self.services.poller.own
+        keys = list(self.view.marks) or [key for key, job in store.jobs.items() if job.state.is_terminal]
+        self.services.poller.forget(keys)
+        self.view.show(dict(self.services.poller.store.jobs))
+        self.table.refresh_rows()
+        self._show_status()
+
+    # -- actions on jobs ------------------------------------------------------------------
+
+    def _act(self, action: Coroutine[Any, Any, Any]) -> None:
+        """Run an action that opens dialogs; a second one waits for nobody, so there is only one at a time."""
+        self.run_worker(self._guarded(action), group="action", exclusive=True)
+
+    async def _guarded(self, action: Coroutine[Any, Any, Any]) -> None:
+        try:
+            result = await action
+        except TfjobtuiError as error:
+            self.app.notify(printable(str(error)), severity="error", timeout=10, markup=False)
+            return
+        if isinstance(result, Submitted):
+            self._await_id = result
+            self.services.poller.refresh_now()
+            self._select_submitted()
+        self.table.refresh()
+
+    def action_cancel(self) -> None:
+        if rows := self.view.chosen():
+            self._act(self.actions.cancel(rows))
+
+    def action_hold(self) -> None:
+        if rows := self.view.chosen():
+            self._act(self.actions.hold(rows))
+
+    def action_release(self) -> None:
+        if rows := self.view.chosen():
+            self._act(self.actions.release(rows))
+
+    def action_requeue(self) -> None:
+        if rows := self.view.chosen():
+            self._act(self.actions.requeue(rows))
+
+    def action_change(self) -> None:
+        if rows := self.view.chosen():
+            self._act(self.actions.change(rows))
+
+    def action_submit(self) -> None:
+        self._act(self.actions.submit())
+
+    def action_resubmit(self) -> None:
+        if self.view.current is not None:
+            self._act(self.actions.resubmit(self.view.current))
+
+    def action_shell(self) -> None:
+        if self.view.current is not None:
+            from tfjobtui.ui.job_shell import open_shell
+
+            self._act(open_shell(self.app, self.services, self.view.current))
+
+    def action_edit(self) -> None:
+        from tfjobtui.ui.job_files import edit_log, edit_script
+
+        view = self._pane_view()
+        if isinstance(view, LogView) and view.path is not None:
+            edit_log(self.app, view.path)
+        elif self.view.current is not None:
+            self._act(edit_script(self.app, self.services, self.view.current))
+
+    def action_priority(self) -> None:
+        self._act(self._show_priority())
+
+    async def _show_priority(self) -> None:
+        row = self.view.current
+        if row is None:
+            return
+        if not row.job.state.is_waiting:
+            self.app.notify("Only a waiting job has a priority to look at.", markup=False)
+            return
+        capability = self.services.scheduler.capabilities.priority
+        if not capability:
+            self.app.notify(capability.reason, severity="warning", markup=False)
+            return
+        factors = await self.services.scheduler.priority(Target.of(row.job))
+        await self.action_details()
+        view = self._pane_view()
+        if isinstance(view, DetailsView) and view.shown.row is not None and view.shown.row.key == row.key:
+            view.show_job(Shown(view.shown.row, view.shown.details, factors, view.shown.note))
+
+    async def action_copy(self) -> None:
+        ids = " ".join(str(row.job.id) for row in self.view.chosen())
+        if ids:
+            how = await clipboard.copy(self.app, ids)
+            self.app.notify(f"{ids}: {how}", markup=False)
+
+    def action_command_log(self) -> None:
+        from tfjobtui.ui.screens.command_log import CommandLogScreen
+
+        self.app.push_screen(CommandLogScreen(self.services.command_log))
+
+    def _select_submitted(self) -> None:
+        """Put the cursor on the job that was just submitted, once it is in the list, and follow its log."""
+        submitted = self._await_id
+        assert submitted is not None
+        for index, row in enumerate(self.view.rows):
+            if row.job.id.job == submitted.id.job and row.job.cluster in (submitted.cluster, None):
+                self._await_id = None
+                self.table.move_to(index)
+                self.run_worker(self.action_log())
+                return
+        if self.view.filter and any(job.id.job == submitted.id.job for job in self.services.poller.own.jobs.values()):
+            self._await_id = None
+            self.app.notify(f"Job {submitted.id} is hidden by the filter.", markup=False)
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the last good reading."""
+        at = self.services.poller.last_good_at
+        return None if at is None else time.time() - at
+
+    def describe_age(self) -> str:
+        return duration(self.age_s)

@@ -1,0 +1,94 @@
+"""The words of the line above the list: whose jobs, how many, how old, and what is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from tfjobtui.model.state import StateGroup
+from tfjobtui.model.text import printable
+from tfjobtui.model.units import duration
+from tfjobtui.monitor.poller import RefreshFailed, Refreshed
+from tfjobtui.monitor.view import JobView
+from tfjobtui.ui.services import Services
+from tfjobtui.ui.widgets.bars import Part
+
+
+class Freshness:
+    """How good what is shown is: when it was read, and why not since."""
+
+    def __init__(self) -> None:
+        self.has_read = False
+        self.at_s: float | None = None
+        self.reason = ""
+        self.next_try_at_s = 0.0
+        self.silent_clusters: tuple[str, ...] = ()
+        self._everyone = False
+        self._is_new_scope = False
+
+    def change_scope(self) -> None:
+        """Other jobs are to be shown: nothing has been read of those."""
+        self.has_read = False
+        self._is_new_scope = True
+
+    def scope_changed(self, everyone: bool) -> bool:
+        changed, self._everyone = self._everyone != everyone, everyone
+        return changed
+
+    def read(self, update: Refreshed, at_s: float | None) -> bool:
+        """Note a reading; true if it is the first of what is in view."""
+        is_first = not self.has_read
+        self.has_read, self.at_s, self.reason = True, at_s, ""
+        self.silent_clusters = update.silent_clusters
+        return is_first
+
+    def failed(self, update: RefreshFailed) -> None:
+        self.reason = printable(update.reason)
+        self.next_try_at_s = time.time() + update.retry_s
+
+
+def status_parts(services: Services, view: JobView, fresh: Freshness) -> tuple[list[Part], list[Part]]:
+    """The parts on the left and on the right."""
+    return _left(services, view), _right(fresh, time.time())
+
+
+def _left(services: Services, view: JobView) -> list[Part]:
+    about = services.scheduler.capabilities
+    parts: list[Part] = [(" tfjobtui ", "bar--strong"), (f"{about.name} {about.version}".rstrip(), "")]
+    whose = "everybody's jobs" if services.poller.everyone else "my jobs"
+    parts.append((f" · {whose}: {view.total:,}", ""))
+    parts.append((_counts(services), ""))
+    if view.filter:
+        parts.append((f" · /{printable(view.filter.text)}: {len(view.rows):,}", "bar--key"))
+    if view.sort:
+        parts.append((f" · by {view.sort}{' ▼' if view.reverse else ''}", ""))
+    if view.marks:
+        parts.append((f" · {len(view.marks):,} marked", "bar--key"))
+    return parts
+
+
+def _counts(services: Services) -> str:
+    jobs = services.poller.store.jobs
+    if not jobs or len(jobs) > 20000:  # counting a huge queue once a second would be felt
+        return ""
+    groups: Counter[StateGroup] = Counter()
+    for job in jobs.values():
+        groups[job.state.group] += job.task_count
+    ended = groups[StateGroup.GOOD] + groups[StateGroup.BAD] + groups[StateGroup.NEUTRAL]
+    words = [f"{groups[StateGroup.ACTIVE]} running", f"{groups[StateGroup.WAITING]} waiting"]
+    if ended:
+        words.append(f"{ended} ended")
+    return f" ({', '.join(words)})"
+
+
+def _right(fresh: Freshness, now: float) -> list[Part]:
+    age = None if fresh.at_s is None else max(0.0, now - fresh.at_s)
+    if fresh.reason:
+        old = f"{duration(age)} old" if age is not None and fresh.has_read else "not read"
+        wait = max(0.0, fresh.next_try_at_s - now)
+        return [(f" ⚠ {old}: {fresh.reason}; again in {duration(wait)} ", "bar--warning")]
+    if fresh.silent_clusters:
+        return [(f" ⚠ no answer from {printable(', '.join(fresh.silent_clusters))} ", "bar--warning")]
+    if age is None or not fresh.has_read:
+        return [(" reading … ", "")]
+    return [(f" ● {duration(age)} ago ", "bar--good")]

@@ -1,0 +1,1 @@
+"""Widgets named after what the user sees."""

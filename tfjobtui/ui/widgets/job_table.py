@@ -1,0 +1,445 @@
+"""The job list, drawn line by line: only what is in sight costs anything, whatever the length of the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tfjobtui.model.job import Job
+from tfjobtui.model.text import printable
+from tfjobtui.monitor.columns import COLUMNS, DEFAULT_COLUMNS, Placed, lay_out
+from tfjobtui.monitor.view import JobView, Row
+from tfjobtui.ui.looks import sign_of, style_of
+
+SAMPLE = 200
+"""Rows whose texts decide the widths of the columns."""
+MANY = 5000
+"""From here on arranging takes long enough to be felt if done in one go."""
+GUTTER = 2
+"""Cells at the left: the mark, and the fold sign."""
+
+
+def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> Binding:
+    return Binding(keys, action, description, id=f"list.{name}", tooltip=tooltip, show=False)
+
+
+class JobTable(ScrollView, can_focus=True):
+    """Shows a `JobView`. It changes the view's cursor, marks and folding, and tells what it did."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "job-table--header",
+        "job-table--cursor",
+        "job-table--marked",
+        "job-table--dim",
+    }
+    DEFAULT_CSS = """
+    JobTable {
+        height: 1fr;
+        background: $background;
+        scrollbar-size-vertical: 1;
+        scrollbar-size-horizontal: 0;
+        & > .job-table--header { text-style: bold; background: $panel; color: $foreground; }
+        & > .job-table--cursor { background: $primary 40%; }
+        & > .job-table--marked { background: $warning 20%; }
+        & > .job-table--dim { color: $foreground 60%; }
+        &:ansi {
+            background: ansi_default;
+            & > .job-table--header { background: ansi_default; color: ansi_default; text-style: bold underline; }
+            & > .job-table--cursor { background: ansi_default; text-style: reverse; }
+            & > .job-table--marked { background: ansi_default; text-style: bold; }
+            & > .job-table--dim { color: ansi_default; text-style: dim; }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _bind("j,down", "move(1)", "Down", "down", "One job down"),
+        _bind("k,up", "move(-1)", "Up", "up", "One job up"),
+        _bind("g,home", "top", "Top", "top", "To the first job"),
+        _bind("G,end", "bottom", "Bottom", "bottom", "To the last job"),
+        _bind("ctrl+d", "page(0.5)", "Half a page down", "half-down", "Half a page down"),
+        _bind("ctrl+u", "page(-0.5)", "Half a page up", "half-up", "Half a page up"),
+        _bind("pagedown,ctrl+f", "page(1)", "Page down", "page-down", "A page down"),
+        _bind("pageup,ctrl+b", "page(-1)", "Page up", "page-up", "A page up"),
+        _bind("right", "columns(1)", "Columns right", "columns-right", "Show the columns further right"),
+        _bind("left", "columns(-1)", "Columns left", "columns-left", "Show the columns further left"),
+        _bind("space", "mark", "Mark", "mark", "Mark or unmark the job; actions then apply to all marked jobs"),
+        _bind("v", "range", "Mark a range", "mark-range", "Begin a range of marks; a second time ends it"),
+        _bind("asterisk", "mark_all", "Mark all", "mark-all", "Mark all jobs in view, or none"),
+        _bind("f", "fold", "Fold", "fold", "Unfold the array under the cursor, or fold it again"),
+        _bind("F", "fold_all", "Fold all", "fold-all", "Unfold all arrays, or fold them all"),
+    ]
+
+    class CursorMoved(Message):
+        """The cursor stands on another row (or on none)."""
+
+        def __init__(self, row: Row | None) -> None:
+            super().__init__()
+            self.row = row
+
+    class Opened(Message):
+        """A row was double-clicked."""
+
+        def __init__(self, row: Row) -> None:
+            super().__init__()
+            self.row = row
+
+    class MarksChanged(Message):
+        """Jobs were marked or unmarked."""
+
+    class SortChanged(Message):
+        """The order was changed from the list's header."""
+
+    def __init__(self, view: JobView, columns: Iterable[str] = (), *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.view = view
+        self.columns = tuple(columns) or DEFAULT_COLUMNS
+        self.empty_text = "Reading the queue …"
+        self._first_column = 0
+        self._longest: dict[str, int] = {}
+        self._placed: list[Placed] = []
+        self._placed_for: tuple[int, int] = (-1, -1)
+        self._range_from: str | None = None
+        self._range_base: dict[str, Job] = {}
+        self._cursor_line = 0
+        self._drawn: dict[int, tuple[str, tuple[str, ...]]] = {}
+        self._styles: dict[str, Style] = {}
+
+    # -- what is shown --------------------------------------------------------------------
+
+    def refresh_rows(self) -> None:
+        """The view's rows have changed: keep the cursor's line where it stands on the screen."""
+        before = self.scroll_offset.y
+        line_before = self._cursor_line
+        self.virtual_size = Size(self.size.width, len(self.view.rows) + 1)
+        self._measure()
+        self._placed_for = (-1, -1)
+        if before > 0:
+            self.scroll_to(y=max(0, self.view.cursor - line_before), animate=False, immediate=True, force=True)
+        self._keep_in_sight()
+        self.refresh()
+
+    def show_columns(self, columns: Iterable[str]) -> None:
+        """Show these columns, in this order."""
+        self.columns = tuple(columns) or DEFAULT_COLUMNS
+        self._first_column = 0
+        self._measure()
+        self._placed_for = (-1, -1)
+        self.refresh()
+
+    def _measure(self) -> None:
+        """What the columns would like to be: the longest text of a sample, never shrinking, so nothing jumps."""
+        rows = self.view.rows
+        top = self.scroll_offset.y
+        sample = rows[:SAMPLE] + rows[max(top, SAMPLE) : max(top, SAMPLE) + 60]
+        now = time.time()
+        for name in self.columns:
+            column = COLUMNS[name]
+            longest = self._longest.get(name, 0)
+            for row in sample:
+                text = self._cell(row, name, now)
+                longest = max(longest, len(text) if text.isascii() else cell_len(text))
+            self._longest[name] = min(longest, max(column.width * 2, 40))
+
+    def _layout(self) -> list[Placed]:
+        width = self.size.width - GUTTER - self.scrollbar_size_vertical
+        wanted = (width, self._first_column)
+        if self._placed_for != wanted:
+            # The id stays in sight when the columns are shifted.
+            names = self.columns[:1] + self.columns[1 + self._first_column :]
+            self._placed = lay_out(names, max(width, 10), self._longest)
+            self._placed_for = wanted
+        return self._placed
+
+    def _cell(self, row: Row, name: str, now: float) -> str:
+        if row.members:
+            return self._array_cell(row, name, now)
+        if name == "id" and row.is_member:
+            return f" {COLUMNS[name].text(row.job, now)}"
+        if name == "state":
+            return f"{sign_of(row.job.state)} {COLUMNS[name].text(row.job, now)}"
+        return COLUMNS[name].text(row.job, now)
+
+    def _array_cell(self, row: Row, name: str, now: float) -> str:
+        """An array with several records: what is different among them is summed up."""
+        if name == "id":
+            return f"{row.job.id.job}_[{sum(job.task_count for job in row.members)} tasks]"
+        if name == "state":
+            counts = row.counts()
+            return f"{sign_of(row.job.state)} " + " ".join(f"{number}{state.short}" for state, number in counts)
+        if name == "where":
+            waiting = next((job for job in row.members if job.state.is_waiting), row.job)
+            return COLUMNS[name].text(waiting, now)
+        return COLUMNS[name].text(row.job, now)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == 0:
+            return self._header(width)
+        index = y - 1 + self.scroll_offset.y
+        if index >= len(self.view.rows):
+            return self._blank(y, width)
+        now = time.time()
+        row = self.view.rows[index]
+        cells = tuple(self._cell(row, placed.column.name, now) for placed in self._layout())
+        self._drawn[y] = (row.key, cells)
+        return self._row(row, cells, index == self.view.cursor, width)
+
+    def _blank(self, y: int, width: int) -> Strip:
+        self._drawn.pop(y, None)
+        text = f"  {self.empty_text}" if not self.view.rows and y == 2 else ""
+        return Strip([Segment(set_cell_size(text, width), self._style("job-table--dim"))], width)
+
+    def _style(self, name: str) -> Style:
+        style = self._styles.get(name)
+        if style is None:
+            style = self._styles[name] = self.get_component_rich_style(name) if name else self.rich_style
+        return style
+
+    def notify_style_update(self) -> None:
+        """The theme has changed: styles are looked up again."""
+        super().notify_style_update()
+        self._styles.clear()
+
+    def _header(self, width: int) -> Strip:
+        style = self._style("job-table--header")
+        sort = self.view.sort
+        arrow = "▼" if self.view.reverse else "▲"
+        text = " " * GUTTER
+        for number, placed in enumerate(self._layout()):
+            title = placed.column.title + (arrow if placed.column.name == sort else "")
+            if number == 0 and self._first_column:
+                title += "‹"
+            text += _fit(title, placed.width, placed.column.right) + " "
+        if len(self._placed) < len(self.columns) - self._first_column:
+            text = set_cell_size(text, width - 1) + "›"
+        return Strip([Segment(set_cell_size(text, width), style)], width)
+
+    def _row(self, row: Row, cells: tuple[str, ...], is_cursor: bool, width: int) -> Strip:
+        marked = self.view.is_marked(row)
+        base = self._style("job-table--dim" if row.job.state.is_terminal else "")
+        if marked:
+            base += _background(self._style("job-table--marked"))
+        if is_cursor:
+            base += _background(self._style("job-table--cursor"))
+        fold = "▾" if row.is_open else "▸" if row.members else "·" if row.is_member else " "
+        segments = [Segment("●" if marked else " ", base), Segment(fold, base)]
+        used = GUTTER
+        for placed, text in zip(self._layout(), cells, strict=True):
+            style = base
+            if placed.column.name == "state":
+                style = base + style_of(row.job.state)
+            segments.append(Segment(_fit(text, placed.width, placed.column.right) + " ", style))
+            used += placed.width + 1
+        if used < width:
+            segments.append(Segment(" " * (width - used), base))
+            return Strip(segments, width)
+        return Strip(segments, used).crop(0, width)
+
+    def tick(self) -> None:
+        """Repaint the lines whose texts the clock has changed."""
+        now = time.time()
+        placed = self._layout()
+        for y, (key, cells) in list(self._drawn.items()):
+            index = y - 1 + self.scroll_offset.y
+            if y >= self.size.height or index >= len(self.view.rows):
+                continue
+            row = self.view.rows[index]
+            if row.key == key and tuple(self._cell(row, p.column.name, now) for p in placed) != cells:
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    # -- the cursor -----------------------------------------------------------------------
+
+    @property
+    def page_rows(self) -> int:
+        return max(1, self.size.height - 1)
+
+    def move_to(self, index: int) -> None:
+        """Put the cursor on a row, and bring it in sight."""
+        before = self.view.cursor
+        self.view.move_to(index)
+        if self._range_from is not None:
+            self._mark_range()
+            self.refresh()
+        scrolled = self._keep_in_sight()
+        if not scrolled:
+            for line in (before, self.view.cursor):
+                self.refresh(Region(0, line + 1 - self.scroll_offset.y, self.size.width, 1))
+        if before != self.view.cursor:
+            self.post_message(self.CursorMoved(self.view.current))
+
+    def _keep_in_sight(self) -> bool:
+        """Scroll as little as needed; true if it had to."""
+        top, cursor = self.scroll_offset.y, self.view.cursor
+        wanted = top
+        if cursor < top:
+            wanted = cursor
+        elif cursor >= top + self.page_rows:
+            wanted = cursor - self.page_rows + 1
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
+            self.refresh()
+        self._cursor_line = cursor - wanted
+        return wanted != top
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.virtual_size = Size(self.size.width, len(self.view.rows) + 1)
+        self._placed_for = (-1, -1)
+        self._keep_in_sight()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._cursor_line = self.view.cursor - round(new_value)
+
+    def action_move(self, lines: int) -> None:
+        self.move_to(self.view.cursor + lines)
+
+    def action_page(self, pages: float) -> None:
+        self.move_to(self.view.cursor + int(self.page_rows * pages))
+
+    def action_top(self) -> None:
+        self.move_to(0)
+
+    def action_bottom(self) -> None:
+        self.move_to(len(self.view.rows) - 1)
+
+    def action_columns(self, by: int) -> None:
+        """Shift the columns: on a narrow terminal the others come in sight."""
+        hidden = len(self._layout()) < len(self.columns) - self._first_column
+        if by < 0 or hidden:
+            self._first_column = max(0, min(len(self.columns) - 2, self._first_column + by))
+            self.refresh()
+
+    # -- marks and folding ----------------------------------------------------------------
+
+    def action_mark(self) -> None:
+        if self.view.current is not None:
+            self.view.toggle_mark(self.view.current)
+            self.post_message(self.MarksChanged())
+            self.move_to(self.view.cursor + 1)
+            self.refresh()
+
+    def action_range(self) -> None:
+        if self._range_from is None and self.view.current is not None:
+            self._range_from = self.view.current.key
+            self._range_base = dict(self.view.marks)
+            self._mark_range()
+        else:
+            self._range_from = None
+        self.refresh()
+
+    def _mark_range(self) -> None:
+        """Mark from where the range began to the cursor; what was marked before it stays marked."""
+        start = next((i for i, row in enumerate(self.view.rows) if row.key == self._range_from), None)
+        if start is None:
+            self._range_from = None
+            return
+        self.view.marks = dict(self._range_base)
+        first, last = sorted((start, self.view.cursor))
+        self.view.mark(self.view.rows[first : last + 1])
+        self.post_message(self.MarksChanged())
+
+    def action_mark_all(self) -> None:
+        self.view.mark_all()
+        self.post_message(self.MarksChanged())
+        self.refresh()
+
+    def clear_marks(self) -> bool:
+        """Drop all marks (and a range that is being drawn); false if there were none."""
+        had = bool(self.view.marks) or self._range_from is not None
+        self._range_from = None
+        self.view.marks.clear()
+        if had:
+            self.post_message(self.MarksChanged())
+            self.refresh()
+        return had
+
+    def action_fold(self) -> None:
+        if self.view.toggle_fold():
+            self.refresh_rows()
+            self.post_message(self.CursorMoved(self.view.current))
+
+    def action_fold_all(self) -> None:
+        self.view.fold_all(bool(self.view.open_arrays))
+        self.refresh_rows()
+
+    # -- the mouse ------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y == 0:
+            self._click_header(event.x)
+            return
+        index = event.y - 1 + self.scroll_offset.y
+        if index >= len(self.view.rows):
+            return
+        row = self.view.rows[index]
+        self.move_to(index)
+        if event.ctrl or event.x == 0:
+            self.view.toggle_mark(row)
+            self.post_message(self.MarksChanged())
+            self.refresh()
+        elif event.x == 1 and row.members:
+            self.action_fold()
+        elif event.chain == 2:
+            self.post_message(self.Opened(row))
+
+    def _click_header(self, x: int) -> None:
+        left = GUTTER
+        for placed in self._layout():
+            if left <= x <= left + placed.width:
+                self.sort_by(placed.column.name)
+                return
+            left += placed.width + 1
+
+    def sort_by(self, column: str) -> None:
+        """Sort by a column; by the same once more: reversed; a third time: the usual order."""
+        self.view.set_sort(column)
+        self.rearrange()
+        self.post_message(self.SortChanged())
+
+    def rearrange(self) -> None:
+        """Arrange the rows anew after a change of order or filter; a long list in slices, so that keys go on."""
+        if self.view.total <= MANY:
+            self.view.rebuild()
+            self.refresh_rows()
+        else:
+            self.run_worker(self._rearrange_slowly(), group="rearrange", exclusive=True)
+
+    async def _rearrange_slowly(self) -> None:
+        for _ in self.view.rebuild_steps():
+            await asyncio.sleep(0)
+        self.refresh_rows()
+
+
+def _fit(text: str, width: int, right: bool) -> str:
+    """Exactly `width` cells; what is cut ends in `…`."""
+    if text.isascii():
+        length = len(text)
+        if length <= width:
+            return text.rjust(width) if right else text.ljust(width)
+        return text[: width - 1] + "…" if width > 0 else ""
+    length = cell_len(text)
+    if length > width:
+        return set_cell_size(text, max(width - 1, 0)) + "…" if width > 0 else ""
+    return " " * (width - length) + text if right else text + " " * (width - length)
+
+
+def _background(style: Style) -> Style:
+    """What marks a line: its background and attributes, not the colour of its text."""
+    return Style(bgcolor=style.bgcolor, reverse=style.reverse, bold=style.bold)
+
+
+def plain_row(row: Row) -> str:
+    """The row as text, for a dialog."""
+    return f"{row.job.id}  {printable(row.job.name)}"
