@@ -24,7 +24,6 @@ run: .venv/.installed
 		echo "$$python can't make virtual environments: apt-get install python3-venv" >&2; exit 1; \
 	fi; \
 	[[ -x .venv/bin/python ]] || "$$python" -m venv .venv; \
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .; \
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check .; \
 	touch $@
 
@@ -50,5 +49,6 @@ soak:
 	@tests/run soak $(ARGS)
 
 clean:
+	@tests/run clean
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
 	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

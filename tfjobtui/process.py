@@ -149,6 +149,10 @@ class EarlyProcess:
             stdout, stderr = self._child.communicate(timeout=self._timeout_s)
         except subprocess.TimeoutExpired:
             self.end()
+            # What it started may hold the pipes open: do not wait for their end.
+            for pipe in (self._child.stdout, self._child.stderr):
+                if pipe is not None:
+                    pipe.close()
             self._error = _timed_out(self._argv, self._timeout_s)
         else:
             duration_s = time.monotonic() - self._started

@@ -13,7 +13,7 @@ from tfjobtui.model.job import Job
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.scheduler import JobDetails
 
-REASONS = """
+_NAMES = """
 None Prolog Priority Dependency Resources PartitionNodeLimit PartitionTimeLimit PartitionDown
 PartitionInactive JobHeldAdmin JobHeldUser NvidiaImexChannels BeginTime Licenses AssociationJobLimit
 AssociationResourceLimit AssociationTimeLimit Reservation ReqNodeNotAvail SchedDefer NodeDown
@@ -59,7 +59,8 @@ MaxUnknownRunMinsPerAccount MaxBBRunMinsPerUser MaxBillingRunMinsPerUser MaxCpuR
 MaxEnergyRunMinsPerUser MaxGRESRunMinsPerUser MaxNodeRunMinsPerUser MaxLicenseRunMinsPerUser
 MaxMemoryRunMinsPerUser MaxUnknownRunMinsPerUser MaxPoweredUpNodes MpiPortsBusy FrontEndDown
 BlockMaxError BlockFreeAction PowerNotAvail PowerReserved WaitingForScheduling
-""".split()
+"""
+REASONS = _NAMES.split()
 
 JOB = Job(JobId(7), "7", 7, "train", JobState.PENDING, "PENDING", "u")
 

@@ -1,6 +1,7 @@
 """File names by the rules of Slurm's batch step."""
 
 import pytest
+
 from tfjobtui.logs.patterns import Expansion, PatternIds, expand
 
 OLD = (25, 5)

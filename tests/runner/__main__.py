@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ def main(arguments: list[str]) -> int:
         "bench": bench,
         "soak": soak,
         "cluster": cluster,
+        "clean": clean,
     }
     if not arguments or arguments[0] not in commands:
         print(f"usage: tests/run {{{','.join(commands)}}} [ARGUMENT...]", file=sys.stderr)
@@ -162,6 +164,16 @@ def cluster(report: Report, _: list[str]) -> int:
             f"  runuser -u {user} -- env HOME={home} SLURM_CONF={found['SLURM_CONF']} {program}", flush=True
         )
         signal.pause()
+    return 0
+
+
+def clean(report: Report, _: list[str]) -> int:
+    """Remove root's workplace; the Makefile removes what stands in the checkout."""
+    if os.geteuid() == 0:
+        place = workplace.for_users()
+        with workplace.only_one_run(place):
+            shutil.rmtree(place.root)
+        report.say(f"removed {place.root}")
     return 0
 
 

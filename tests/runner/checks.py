@@ -13,6 +13,7 @@ from tests.runner.workplace import CHECKOUT, Workplace
 
 BASE_MARKS = "not slurm and not trainer and not terminal"
 NOT_IN_A_TEST_RUN = ("tests/soak", "tests/bench")
+SHELLS = (b"sh", b"bash", b"dash")
 NOTHING_COLLECTED = 5  # pytest's exit status
 
 
@@ -52,7 +53,8 @@ def _is_shell(path: Path) -> bool:
         return True
     with path.open("rb") as file:
         first = file.readline(200)
-    return first.startswith(b"#!") and first.split()[-1].rpartition(b"/")[2] in (b"sh", b"bash", b"dash")
+    words = first[2:].split()[:2]  # "#!/bin/bash -e" as well as "#!/usr/bin/env bash"
+    return first.startswith(b"#!") and any(word.rpartition(b"/")[2] in SHELLS for word in words)
 
 
 def reformat(workplace: Workplace) -> int:

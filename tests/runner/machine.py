@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +78,8 @@ def make_users() -> None:
 def user_environment(venv: Path, **more: str) -> dict[str, str]:
     """A fresh login's environment of the user who runs the tests, with the venv's programs first."""
     account = pwd.getpwnam(USERS[0])
-    env = clean_environment(account, TERM=os.environ.get("TERM", "xterm-256color"), **more)
+    term = os.environ.get("TERM", "dumb")
+    env = clean_environment(account, TERM="xterm-256color" if term == "dumb" else term, **more)
     env["PATH"] = f"{venv}/bin:/usr/local/bin:/usr/bin:/bin"
     return env
 
@@ -122,9 +124,8 @@ def user_can(argv: Sequence[str | Path]) -> bool:
 def served_cluster(code: Path, folder: Path, report: Report) -> Iterator[dict[str, str]]:
     """A running test cluster. Gives the variables by which the tests find it."""
     script = code / "tests" / "cluster" / "cluster.py"
-    # Never root's own Python: the jobs' helpers would be found on a path that the users can't read.
     argv: list[str | Path] = [
-        "/usr/bin/python3",
+        sys.executable,
         script,
         "serve",
         "--dir",

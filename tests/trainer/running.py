@@ -27,7 +27,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def command(*arguments: str | Path) -> list[str]:
     """The command line that runs the trainer from its folder."""
-    return [sys.executable, "-W", "default", str(TRAINER), *map(str, arguments)]
+    return [sys.executable, str(TRAINER), *map(str, arguments)]
 
 
 def run(
@@ -45,8 +45,8 @@ def run(
     )
 
 
-def break_off(number: signal.Signals, at_step: int, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
-    """Run the trainer until its log shows `at_step`, send it a signal; exit code and whole output."""
+def break_off(number: signal.Signals, at: str, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
+    """Run the trainer until a line of its log begins with `at`, send it a signal; exit code and output."""
     with subprocess.Popen(
         command(*arguments), cwd=cwd, env=environment(), stdout=subprocess.PIPE, text=True
     ) as process:
@@ -54,7 +54,7 @@ def break_off(number: signal.Signals, at_step: int, *arguments: str | Path, cwd:
         seen = []
         for line in process.stdout:
             seen.append(line)
-            if line.startswith(f"step {at_step}/"):
+            if line.startswith(at):
                 process.send_signal(number)
                 break
         seen.append(process.stdout.read())

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -10,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tfjob_trainer import job, options, state
+
+from tests.trainer.running import environment, run
+from tfjob_trainer import attempt, job, options, state
 from tfjob_trainer.errors import UsageError
 from tfjob_trainer.state import State
 from tfjob_trainer.stop import SIGNALS, StopRequest
 from tfjob_trainer.telemetry import Telemetry, next_attempt, plain
-
-from tests.trainer.running import environment, run
 
 
 @pytest.mark.parametrize(
@@ -63,6 +62,21 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     assert "-m pip install tensorflow tensorboard scikit-learn" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot make the run folder"):
+        attempt.open_folder(
+            options.parse(["--model-dir", str(tmp_path / "file")]), job.from_environment({}), {}
+        )
+
+
+def test_the_default_run_folder(tmp_path: Path) -> None:
+    ours = job.from_environment({"SLURM_JOB_ID": "12"})
+    folder = attempt.open_folder(options.parse([]), ours, {"TFJOB_RUNS": str(tmp_path / "scratch")})
+    assert folder == tmp_path / "scratch" / "train-12"
+    assert (folder / "checkpoints").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +135,7 @@ def test_the_state_is_read_as_written(tmp_path: Path) -> None:
     assert state.read(tmp_path) == written
     lines = (tmp_path / "state.json").read_text().splitlines()
     assert ' "status": "stopped",' in lines
-    assert os.listdir(tmp_path) == ["state.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1}', '{"version": 1, "sta'])

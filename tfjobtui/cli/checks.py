@@ -194,6 +194,27 @@ async def _accounting(scheduler: Scheduler) -> Finding:
 _WITHOUT_ACCOUNTING = "Without it: how a job ended is known only while the controller keeps it."
 
 
+def templates(config: Config) -> Iterator[Finding]:
+    """The templates that can be submitted, and those that are broken."""
+    from tfjobtui.actions.submit import load_templates
+
+    for folder in config.templates.folders:
+        if not folder.is_dir():
+            yield Finding(f"templates.{folder}", Mark.POOR, "templates", f"the folder {folder} is not there")
+    found = load_templates(config)
+    good = [template.name for template in found if not template.error]
+    if good:
+        yield Finding("templates", Mark.GOOD, "templates", ", ".join(good))
+    else:
+        yield Finding("templates", Mark.POOR, "templates", "none was found", "Is the installation whole?")
+    for template in found:
+        if template.error:
+            text = f"{template.path}: {template.error}"
+            yield Finding(
+                f"template.{template.name}", Mark.POOR, "template", text, "It cannot be used as it is."
+            )
+
+
 def tensorflow() -> Iterator[Finding]:
     """Whether an environment with TensorFlow is active. It is looked for, never imported."""
     places = _site_packages()

@@ -253,3 +253,9 @@ def _resources(job: Job) -> str:
         f"GPUs: {printable(str(job.gpus))}" if job.gpus.count else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _count(number: int | None, noun: str) -> str:
+    if not number:
+        return ""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

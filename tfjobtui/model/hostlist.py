@@ -24,7 +24,10 @@ def expand(text: str) -> tuple[str, ...]:
     """
     hosts: list[str] = []
     for word in _split(text):
-        pieces = [_numbers(text, match[1]) if match[1] is not None else [match[2]] for match in _PIECE.finditer(word)]
+        pieces = [
+            _numbers(text, match[1]) if match[1] is not None else [match[2]]
+            for match in _PIECE.finditer(word)
+        ]
         hosts.extend("".join(parts) for parts in itertools.islice(itertools.product(*pieces), MOST))
     return tuple(hosts[:MOST])
 

@@ -47,19 +47,18 @@ def short_duration(seconds: float | None) -> str:
     return f"{days}d{hours}h" if days < 10 else f"{days}d"
 
 
+_UNITS = ("", "K", "M", "G", "T", "P")
+
+
 def size(count: int | None) -> str:
     """Bytes in powers of 1024: `512M`, `7.8G`, `64G`, `1.5T`; empty when not known."""
     if count is None:
         return ""
-    value = float(count)
-    for unit in ("", "K", "M", "G", "T"):
-        if value < 1024:
-            break
-        value /= 1024
-    else:
-        unit = "P"
-    text = f"{value:.1f}" if value < 10 and unit and value != int(value) else f"{value:.0f}"
-    return text + unit
+    value, power = float(count), 0
+    while value >= 1024 and power < len(_UNITS) - 1:
+        value, power = value / 1024, power + 1
+    text = f"{value:.1f}" if value < 10 and power and value != int(value) else f"{value:.0f}"
+    return text + _UNITS[power]
 
 
 def clock(epoch_s: float | None, now_s: float) -> str:

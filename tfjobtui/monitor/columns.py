@@ -94,8 +94,7 @@ def _used(job: Job, now: float) -> str:
     return duration(job.time_used_s(now))
 
 
-def _limit(job: Job, now: float) -> str:
-    """The limit, and of what runs what is left: `8:00:00 (-2:10)`."""
+def _limit(job: Job, _now: float) -> str:
     return duration(job.time_limit_s)
 
 
@@ -143,37 +142,158 @@ COLUMNS: dict[str, Column] = {
         Column("id", "ID", "job id; an array's waiting tasks as one row", 14, 0, _id_text, _id_key, least=8),
         Column("name", "NAME", "job name", 22, 1, _plain("name"), _lower("name"), least=8),
         Column(
-            "state", "STATE", "state", 14, 0, _state_text, lambda job: (_ORDER_OF[job.state], job.state.long), least=10
+            "state",
+            "STATE",
+            "state",
+            14,
+            0,
+            _state_text,
+            lambda job: (_ORDER_OF[job.state], job.state.long),
+            least=12,
         ),
-        Column("partition", "PARTITION", "partition", 10, 6, _plain("partition"), _lower("partition"), least=5),
-        Column("gpus", "GPUS", "GPUs, by type", 8, 3, lambda j, _: str(j.gpus), lambda j: -j.gpus.count, least=6),
+        Column(
+            "partition", "PARTITION", "partition", 10, 6, _plain("partition"), _lower("partition"), least=5
+        ),
+        Column(
+            "gpus", "GPUS", "GPUs, by type", 8, 3, lambda j, _: str(j.gpus), lambda j: -j.gpus.count, least=6
+        ),
         Column("cpus", "CPUS", "CPUs", 5, 7, _count("cpus"), lambda j: -(j.cpus or 0), right=True),
         Column(
-            "memory", "MEM", "memory", 6, 8, lambda j, _: size(j.memory_bytes), lambda j: -(j.memory_bytes or 0), right=True
+            "memory",
+            "MEM",
+            "memory",
+            6,
+            8,
+            lambda j, _: size(j.memory_bytes),
+            lambda j: -(j.memory_bytes or 0),
+            right=True,
         ),
-        Column("node_count", "N", "number of nodes", 3, 9, _count("node_count"), lambda j: -(j.node_count or 0), right=True),
-        Column("used", "TIME", "time used", 9, 2, _used, _used_key, right=True, moves=True),
         Column(
-            "limit", "LIMIT", "time limit", 9, 5, _limit, lambda j: _number(j.time_limit_s), right=True
+            "node_count",
+            "N",
+            "number of nodes",
+            3,
+            9,
+            _count("node_count"),
+            lambda j: -(j.node_count or 0),
+            right=True,
         ),
+        Column("used", "TIME", "time used", 9, 2, _used, _used_key, right=True, moves=True),
+        Column("limit", "LIMIT", "time limit", 9, 7, _limit, lambda j: _number(j.time_limit_s), right=True),
         Column("left", "LEFT", "time left to the limit", 9, 4, _left, _left_key, right=True, moves=True),
-        Column("start", "START", "start, or ~estimate", 11, 6, _start, lambda j: _number(j.start_time_s), right=True),
-        Column("where", "NODES/REASON", "nodes, or why it waits", 20, 2, _where, lambda j: (j.nodes or j.reason).lower(), least=10),
+        Column(
+            "start",
+            "START",
+            "start, or ~estimate",
+            11,
+            6,
+            _start,
+            lambda j: _number(j.start_time_s),
+            right=True,
+        ),
+        Column(
+            "where",
+            "NODES/REASON",
+            "nodes, or why it waits",
+            20,
+            2,
+            _where,
+            lambda j: (j.nodes or j.reason).lower(),
+            least=10,
+        ),
         Column("user", "USER", "owner", 10, 5, _plain("user"), _lower("user"), least=6),
         Column("account", "ACCOUNT", "account", 10, 10, _plain("account"), _lower("account"), least=6),
         Column("qos", "QOS", "quality of service", 8, 10, _plain("qos"), _lower("qos"), least=5),
-        Column("priority", "PRIORITY", "priority", 10, 10, _count("priority"), lambda j: -(j.priority or 0), right=True),
-        Column("submitted", "SUBMITTED", "time of submission", 11, 10, lambda j, now: clock(j.submit_time_s, now), lambda j: -(j.submit_time_s or 0), right=True),
-        Column("ended", "ENDED", "end, or the time limit's moment", 11, 10, lambda j, now: clock(j.end_time_s, now), lambda j: _number(j.end_time_s), right=True),
-        Column("restarts", "RESTARTS", "how often it was requeued", 8, 10, lambda j, _: str(j.restarts or ""), lambda j: -j.restarts, right=True),
-        Column("exit", "EXIT", "exit code:signal", 7, 10, lambda j, _: "" if j.exit_code is None or not j.state.is_terminal else str(j.exit_code), lambda j: str(j.exit_code), right=True),
-        Column("dependency", "DEPENDENCY", "what it waits for", 18, 10, _plain("dependency"), _lower("dependency"), least=8),
-        Column("work_dir", "FOLDER", "working folder", 24, 10, _plain("work_dir"), _lower("work_dir"), least=8),
-        Column("cluster", "CLUSTER", "cluster", 10, 1, lambda j, _: printable(j.cluster or ""), lambda j: j.cluster or "", least=5),
+        Column(
+            "priority",
+            "PRIORITY",
+            "priority",
+            10,
+            10,
+            _count("priority"),
+            lambda j: -(j.priority or 0),
+            right=True,
+        ),
+        Column(
+            "submitted",
+            "SUBMITTED",
+            "time of submission",
+            11,
+            10,
+            lambda j, now: clock(j.submit_time_s, now),
+            lambda j: -(j.submit_time_s or 0),
+            right=True,
+        ),
+        Column(
+            "ended",
+            "ENDED",
+            "end, or the time limit's moment",
+            11,
+            10,
+            lambda j, now: clock(j.end_time_s, now),
+            lambda j: _number(j.end_time_s),
+            right=True,
+        ),
+        Column(
+            "restarts",
+            "RESTARTS",
+            "how often it was requeued",
+            8,
+            10,
+            lambda j, _: str(j.restarts or ""),
+            lambda j: -j.restarts,
+            right=True,
+        ),
+        Column(
+            "exit",
+            "EXIT",
+            "exit code:signal",
+            7,
+            10,
+            lambda j, _: "" if j.exit_code is None or not j.state.is_terminal else str(j.exit_code),
+            lambda j: str(j.exit_code),
+            right=True,
+        ),
+        Column(
+            "dependency",
+            "DEPENDENCY",
+            "what it waits for",
+            18,
+            10,
+            _plain("dependency"),
+            _lower("dependency"),
+            least=8,
+        ),
+        Column(
+            "work_dir", "FOLDER", "working folder", 24, 10, _plain("work_dir"), _lower("work_dir"), least=8
+        ),
+        Column(
+            "cluster",
+            "CLUSTER",
+            "cluster",
+            10,
+            1,
+            lambda j, _: printable(j.cluster or ""),
+            lambda j: j.cluster or "",
+            least=5,
+        ),
     )
 }
 
-DEFAULT_COLUMNS = ("id", "name", "state", "partition", "gpus", "cpus", "memory", "used", "limit", "left", "start", "where")
+DEFAULT_COLUMNS = (
+    "id",
+    "name",
+    "state",
+    "partition",
+    "gpus",
+    "cpus",
+    "memory",
+    "used",
+    "limit",
+    "left",
+    "start",
+    "where",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +312,9 @@ def lay_out(names: tuple[str, ...], available: int, longest: dict[str, int]) -> 
     left over goes to the texts that are cut.
     """
     columns = [COLUMNS[name] for name in names]
-    wish = {c.name: max(len(c.title), min(longest.get(c.name, c.width), max(c.width * 2, 30))) for c in columns}
+    wish = {
+        c.name: max(len(c.title), min(longest.get(c.name, c.width), max(c.width * 2, 30))) for c in columns
+    }
     least = {c.name: min(wish[c.name], max(len(c.title), c.least or wish[c.name])) for c in columns}
     while len(columns) > 1 and sum(least[c.name] + 1 for c in columns) - 1 > available:
         columns.remove(max(columns, key=lambda c: c.rank))

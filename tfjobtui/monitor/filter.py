@@ -183,7 +183,11 @@ def _state(value: str) -> Test:
     def test(job: Job) -> bool:
         state = job.state
         for word in words:
-            if state.short.lower() == word or state.group.value == word or state.long.lower().startswith(word):
+            if (
+                state.short.lower() == word
+                or state.group.value == word
+                or state.long.lower().startswith(word)
+            ):
                 return True
             if word == "ended" and state.is_terminal:
                 return True
@@ -233,7 +237,7 @@ def _parse_figure(name: str, text: str) -> float:
     if match is None or (match[2] and name != "mem"):
         raise UsageError(f"not a figure: {text!r}", f"Try {name}:>8" + ("G." if name == "mem" else "."))
     power = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}[match[2].upper()]
-    return float(match[1]) * 1024**power
+    return float(match[1]) * float(1024**power)
 
 
 def _parse_time(text: str) -> float:
@@ -241,7 +245,9 @@ def _parse_time(text: str) -> float:
         return math.inf
     spans = _SPAN.findall(text)
     if spans and _SPAN.sub("", text) == "":
-        return sum(float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit.lower()] for number, unit in spans)
+        return sum(
+            float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit.lower()] for number, unit in spans
+        )
     days, dash, rest = text.rpartition("-")
     parts = rest.split(":")
     if not all(part.isdigit() for part in parts) or len(parts) > 3 or (dash and not days.isdigit()):

@@ -50,7 +50,9 @@ class JobStore:
         new: dict[str, Job] = {job.key: job for job in answer.jobs}
         self._drop_forgotten(new)
         added = frozenset(new.keys() - old.keys())
-        changed = frozenset(key for key, job in new.items() if key in old and old[key] is not job and old[key] != job)
+        changed = frozenset(
+            key for key, job in new.items() if key in old and old[key] is not job and old[key] != job
+        )
         missing = [old[key] for key in old.keys() - new.keys()]
         kept, vanished = self._missing(missing, new, frozenset(answer.silent_clusters))
         for job in kept:
@@ -77,7 +79,9 @@ class JobStore:
         """Which of the rows that are no longer in the queue stay, and which of them ended unseen."""
         kept: list[Job] = []
         vanished: list[Job] = []
-        arrays = {(job.cluster, job.id.job) for job in new.values() if job.id.is_array}
+        missing = list(missing)
+        rest_gone = any(job.id.tasks is not None for job in missing)
+        present = {(job.cluster, job.id.job) for job in new.values()} if rest_gone else set()
         for job in missing:
             if job.cluster is not None and job.cluster in silent:
                 kept.append(job)
@@ -85,8 +89,8 @@ class JobStore:
                 continue
             elif job.state.is_terminal:
                 kept.append(job)
-            elif job.id.tasks is not None and (job.cluster, job.id.job) in arrays:
-                continue  # the last waiting tasks of an array have started: they have rows of their own
+            elif job.id.tasks is not None and (job.cluster, job.id.job) in present:
+                continue  # the last waiting tasks have started, or were cancelled: other rows tell of them
             else:
                 gone = dataclasses.replace(job, state=JobState.GONE, state_text="GONE", reason="")
                 kept.append(gone)

@@ -111,6 +111,8 @@ class JobView:
         for start in range(0, len(everything), SLICE):
             self._fold(everything[start : start + SLICE], kept, order_of, rows, arrays)
             yield
+        if arrays:
+            rows = _without_remains(rows, arrays)
         rows.extend(self._array_row(members, order_of) for members in arrays.values())
         rows.sort(key=_BY_ORDER)
         yield
@@ -294,3 +296,16 @@ class JobView:
                 seen.update(job.key for job in row.jobs)
         rows.extend(Row(key, job) for key, job in self.marks.items() if key not in seen)
         return rows
+
+
+def _without_remains(rows: list[Row], arrays: dict[tuple[str | None, int], list[Job]]) -> list[Row]:
+    """Move cancelled rests into their arrays: squeue prints what is left of a cancelled array as a plain id."""
+    ids = {array for _, array in arrays}
+    kept: list[Row] = []
+    for row in rows:
+        job_id = row.job.id
+        if job_id.job in ids and job_id.het_offset is None and (row.job.cluster, job_id.job) in arrays:
+            arrays[row.job.cluster, job_id.job].append(row.job)
+        else:
+            kept.append(row)
+    return kept

@@ -94,7 +94,9 @@ class TfjobtuiApp(App[int]):
             return
         self._interrupted = True
         self.set_timer(2.0, self._forget_interrupt)
-        self.notify("Press Ctrl+C once more, or q in the list, to quit. Jobs go on without the program.", markup=False)
+        self.notify(
+            "Press Ctrl+C once more, or q in the list, to quit. Jobs go on without the program.", markup=False
+        )
 
     def _forget_interrupt(self) -> None:
         self._interrupted = False
@@ -127,7 +129,9 @@ def _has_few_colours() -> bool:
     term = os.environ.get("TERM", "")
     if os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
         return False
-    return not any(word in term for word in ("256color", "direct", "kitty", "alacritty", "ghostty", "wezterm", "foot"))
+    return not any(
+        word in term for word in ("256color", "direct", "kitty", "alacritty", "ghostty", "wezterm", "foot")
+    )
 
 
 def _is_light() -> bool:

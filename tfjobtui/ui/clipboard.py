@@ -20,7 +20,9 @@ async def copy(app: App[object], text: str) -> str:
     if not os.environ.get("TMUX"):
         return "copied"
     try:
-        done = await process.run(["tmux", "load-buffer", "-w", "-"], timeout_s=3, stdin=text.encode(errors="replace"))
+        done = await process.run(
+            ["tmux", "load-buffer", "-w", "-"], timeout_s=3, stdin=text.encode(errors="replace")
+        )
     except CommandError:
         return "copied (by OSC 52; tmux did not answer)"
     return "copied, also to tmux's buffer" if done.returncode == 0 else "copied (by OSC 52)"

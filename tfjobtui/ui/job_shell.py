@@ -61,6 +61,11 @@ async def _choose_node(app: App[Any], job: Job) -> str | None:
         return ""
     from tfjobtui.ui.screens.choose import ChoiceDialog
 
-    choices = [(node, node + ("  (first: runs the script)" if number == 0 else "")) for number, node in enumerate(nodes)]
-    chosen: str | None = await app.push_screen_wait(ChoiceDialog(f"A shell in job {job.id} on which node?", choices))
+    choices = [
+        (node, node + ("  (first: runs the script)" if number == 0 else ""))
+        for number, node in enumerate(nodes)
+    ]
+    chosen: str | None = await app.push_screen_wait(
+        ChoiceDialog(f"A shell in job {job.id} on which node?", choices)
+    )
     return chosen

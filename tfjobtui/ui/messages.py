@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.message import Message
 
-from tfjobtui.monitor.poller import RefreshFailed, Refreshed
+from tfjobtui.monitor.poller import Refreshed, RefreshFailed
 from tfjobtui.monitor.view import Row
 from tfjobtui.ui.widgets.details import Shown
 

@@ -6,11 +6,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len, set_cell_size
+
 from tfjobtui.model.job import Job
 from tfjobtui.model.text import printable
 from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.monitor.view import Row
 from tfjobtui.schedulers.scheduler import Target
+
+_NAME_CELLS = 36
+"""What a job's name gets at most in a dialog's line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +109,30 @@ def select(rows: Sequence[Row], known: Iterable[Job] = ()) -> Selection:
     Of an array all records in `known` are counted, also those that the filter hides; what waits of it is
     taken from the row, which is what the user sees.
     """
-    arrays = {(row.job.cluster, row.job.id.job): [] for row in rows if _is_array(row)}  # type: dict[tuple[str | None, int], list[Job]]
+    arrays: dict[tuple[str | None, int], list[Job]] = {
+        (row.job.cluster, row.job.id.job): [] for row in rows if _is_array(row)
+    }
     if arrays:
         for job in known:
             if job.id.is_array and (job.cluster, job.id.job) in arrays:
                 arrays[job.cluster, job.id.job].append(job)
-    return Selection(tuple(_chosen(row, arrays.get((row.job.cluster, row.job.id.job), [])) for row in rows))
+    width = min(_NAME_CELLS, max((cell_len(printable(row.job.name)) for row in rows), default=0))
+    return Selection(
+        tuple(_chosen(row, arrays.get((row.job.cluster, row.job.id.job), []), width) for row in rows)
+    )
 
 
 def _is_array(row: Row) -> bool:
     return bool(row.members) or row.job.id.tasks is not None
 
 
-def _chosen(row: Row, array: Sequence[Job]) -> Chosen:
+def _chosen(row: Row, array: Sequence[Job], width: int) -> Chosen:
     is_array = _is_array(row)
     others = array if is_array else ()
     waiting = [job for job in row.jobs if job.state.is_waiting]
     active = [job for job in others or row.jobs if job.state.is_active]
     return Chosen(
-        label=_label(row, waiting, active),
+        label=_label(row, waiting, active, width),
         is_array=is_array,
         whole=Target.of(row.job, whole=is_array),
         waiting=tuple(Target.of(job, pending_only=is_array) for job in waiting),
@@ -134,12 +144,15 @@ def _chosen(row: Row, array: Sequence[Job]) -> Chosen:
     )
 
 
-def _label(row: Row, waiting: Sequence[Job], active: Sequence[Job]) -> str:
-    """`5782_[5-100%4]  train  4 running, 96 waiting`."""
+def _label(row: Row, waiting: Sequence[Job], active: Sequence[Job], width: int) -> str:
+    """`5782_[5-100%4]  train  4 running, 96 waiting`, the name in `width` cells."""
     now = time.time()
     job = row.job
     state = COLUMNS["state"].text(job, now)
     if _is_array(row):
-        counts = ((sum(j.task_count for j in jobs), word) for jobs, word in ((active, "running"), (waiting, "waiting")))
-        state = ", ".join(f"{count} {word}" for count, word in counts if count) or state
-    return f"{COLUMNS['id'].text(job, now):<14}  {printable(job.name)[:60]:<20}  {state}"
+        numbers = (
+            (sum(each.task_count for each in jobs), word)
+            for jobs, word in ((active, "running"), (waiting, "waiting"))
+        )
+        state = ", ".join(f"{number} {word}" for number, word in numbers if number) or state
+    return f"{COLUMNS['id'].text(job, now):<14}  {set_cell_size(printable(job.name), width)}  {state}"

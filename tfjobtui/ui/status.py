@@ -8,7 +8,7 @@ from collections import Counter
 from tfjobtui.model.state import StateGroup
 from tfjobtui.model.text import printable
 from tfjobtui.model.units import duration
-from tfjobtui.monitor.poller import RefreshFailed, Refreshed
+from tfjobtui.monitor.poller import Refreshed, RefreshFailed
 from tfjobtui.monitor.view import JobView
 from tfjobtui.ui.services import Services
 from tfjobtui.ui.widgets.bars import Part

@@ -1,114 +1,35 @@
-"""One attempt at a run, from the run folder to the final line."""
+"""One attempt at a run: from what is found on the node to the final line."""
 
-import contextlib
 import os
 import platform
 import socket
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfjob_trainer import checkpoints, data, job, models, precision, state
+from tfjob_trainer import checkpoints, data, models, precision
+from tfjob_trainer.attempt import Attempt, accuracy_text
 from tfjob_trainer.callbacks import BatchScalars, LogLines, TelemetryCallback
 from tfjob_trainer.checkpoints import Checkpoints, Progress
 from tfjob_trainer.devices import Devices, open_devices
 from tfjob_trainer.engine import Engine, Plan
-from tfjob_trainer.errors import TrainerError, UsageError
-from tfjob_trainer.job import Job
+from tfjob_trainer.errors import UsageError
 from tfjob_trainer.log import say
 from tfjob_trainer.options import Options
-from tfjob_trainer.state import State
 from tfjob_trainer.stop import StopRequest
-from tfjob_trainer.telemetry import RUN_FILE, Telemetry, next_attempt, read_json
+from tfjob_trainer.telemetry import RUN_FILE, read_json
 
 MODEL_FILE = "model.keras"
 FIXED = ("model", "batch_size", "seed")  # settings that a run cannot change: they fix what a step is
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What is known of this attempt before TensorFlow does anything."""
-
-    options: Options
-    job: Job
-    folder: Path
-    number: int
-    telemetry: Telemetry
-    began: float  # time.monotonic()
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.folder / "tensorboard"
-
-    def write_state(self, status: str, step: int, epoch: int, **more: Any) -> None:
-        """Replace state.json, and tell the same in the telemetry."""
-        now = State(
-            status=status,
-            step=step,
-            epoch=epoch,
-            job_id=self.job.job_id,
-            restart=self.job.restart,
-            attempt=self.number,
-            time=time.time(),
-            **more,
-        )
-        state.write(self.folder, now)
-        self.telemetry.status(status=status)
-        if status != "running":
-            self.telemetry.event("end", step, status=status, message=more.get("message"))
-
-
-def run(options: Options, stop: StopRequest, began: float) -> None:
-    """Train as asked: to the end, or to a stop request. Raises TrainerError where it cannot go on.
-
-    `began` is the time.monotonic() at which the process began.
-    """
-    ours = job.from_environment(os.environ)
-    folder = open_folder(options, ours, os.environ)
-    say(f"run folder {folder}")
-    before = state.read(folder)
-    if before and before.status == "completed" and before.epoch >= options.epochs:
-        _say_complete(before, folder)
-        return
-    number = next_attempt(folder)
-    attempt = Attempt(options, ours, folder, number, Telemetry(folder, number), began)
-    step, epoch = (before.step, before.epoch) if before else (0, 0)
-    attempt.write_state("running", step, epoch)
-    try:
-        _train(attempt, stop)
-    except BaseException as error:
-        _note_failure(attempt, error)
-        raise
-
-
-def open_folder(options: Options, ours: Job, environment: Mapping[str, str]) -> Path:
-    """The run folder, made where it does not exist yet; an absolute path."""
-    runs = Path(environment.get("TFJOB_RUNS") or "runs")
-    name = ours.folder_name or f"{job.safe_name(ours.name)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-    folder = (options.model_dir or runs / name).expanduser().absolute()
-    try:
-        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-        (folder / "tensorboard").mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"cannot make the run folder {folder}: {error.strerror} ({error.filename})"
-        ) from None
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"the run folder {folder} cannot be written to")
-    return folder
-
-
-def _train(attempt: Attempt, stop: StopRequest) -> None:
+def train(attempt: Attempt, stop: StopRequest) -> None:
+    """Train to the end, or to a stop request. Raises TrainerError where it cannot go on."""
     options = attempt.options
     devices = open_devices(options.device, options.replicas)
     stop.install()
@@ -269,26 +190,6 @@ def _end(attempt: Attempt, plan: Plan, engine: Engine, stop: StopRequest, figure
         weights_sha256=checkpoints.weights_sha256(plan.model),
     )
     say(
-        f"completed: {engine.epochs_done} epochs, {engine.step} steps{_accuracy(figures)} "
+        f"completed: {engine.epochs_done} epochs, {engine.step} steps{accuracy_text(figures)} "
         f"in {took_s:.1f} s; run folder {attempt.folder}"
     )
-
-
-def _say_complete(before: State, folder: Path) -> None:
-    say(
-        f"completed already: {before.epoch} epochs, {before.step} steps{_accuracy(before.metrics or {})}; "
-        f"nothing to do. To train more, ask for more --epochs or another --model-dir; run folder {folder}"
-    )
-
-
-def _accuracy(figures: Mapping[str, float]) -> str:
-    return f", val_accuracy {figures['val_accuracy']:.3f}" if "val_accuracy" in figures else ""
-
-
-def _note_failure(attempt: Attempt, error: BaseException) -> None:
-    """Put the failure into the state file, as far as the disk lets us."""
-    reason = str(error) if isinstance(error, TrainerError) else f"{type(error).__name__}: {error}"
-    known = state.read(attempt.folder)
-    step, epoch = (known.step, known.epoch) if known else (0, 0)
-    with contextlib.suppress(OSError):
-        attempt.write_state("failed", step, epoch, message=reason)

@@ -40,6 +40,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class Telemetry:
         """Replace status.json: what is given now over what was known before."""
         self._status |= {"time": time.time(), **values}
         text = json.dumps(plain(self._status), indent=1, allow_nan=False) + "\n"
-        self._safely(replace_atomically, self.folder / STATUS_FILE, text)
+        self._safely(partial(replace_atomically, durable=False), self.folder / STATUS_FILE, text)
 
     def _safely(self, write: Any, *arguments: Any) -> None:
         try:

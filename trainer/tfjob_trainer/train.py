@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tfjob_trainer import chatter
+from tfjob_trainer.attempt import Attempt, begin
 from tfjob_trainer.errors import TrainerError, UsageError
 from tfjob_trainer.log import complain, say
-from tfjob_trainer.options import Options, parse
+from tfjob_trainer.options import parse
 from tfjob_trainer.stop import StopRequest
 
 NEEDED = {
@@ -22,39 +23,49 @@ NEEDED = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code where TensorFlow was not started, else ends the process."""
+    began = time.monotonic()
     options = parse(arguments)
+    stop = StopRequest()
     try:
         require_packages()
         if options.check:
             say(f"TensorFlow is here, with {sys.executable}")
             return 0
+        stop.install()
+        attempt = begin(options, began)
     except TrainerError as error:
         complain(str(error))
         return error.exit_code
-    return _train(options)
+    except OSError as error:
+        complain(f"cannot write in the run folder: {error}")
+        return 1
+    return _train(attempt, stop) if attempt else 0
 
 
-def _train(options: Options) -> NoReturn:
-    began = time.monotonic()
-    stop = StopRequest()
-    stop.install()
+def _train(attempt: Attempt, stop: StopRequest) -> NoReturn:
     try:
         with chatter.filtered():
             _import_tensorflow()
-        from tfjob_trainer.session import run
+        from tfjob_trainer.session import train
 
-        run(options, stop, began)
+        train(attempt, stop)
         code = 0
-    except TrainerError as error:
-        complain(str(error))
-        code = error.exit_code
-    except KeyboardInterrupt:
-        complain("interrupted before the save; the run goes on from its last checkpoint when started again")
-        code = 130
-    except BaseException:  # noqa: BLE001 - the border of the program: TensorFlow's own failures, with the traceback
-        sys.excepthook(*sys.exc_info())
-        code = 1
+    except BaseException as error:  # noqa: BLE001 - the border of the program
+        attempt.note_failure(error)
+        code = _tell(error)
     _leave(stop, code)
+
+
+def _tell(error: BaseException) -> int:
+    """Say what ended the training; returns the exit code."""
+    if isinstance(error, TrainerError):
+        complain(str(error))
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        complain("interrupted before the save; the run goes on from its last checkpoint when started again")
+        return 130
+    sys.excepthook(type(error), error, error.__traceback__)
+    return 1
 
 
 def require_packages() -> None:

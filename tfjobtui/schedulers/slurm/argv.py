@@ -131,7 +131,8 @@ def shell(target: Target, node: str | None, command: Sequence[str]) -> tuple[str
     A component of a het job is named by its group.
     """
     group = () if target.id.het_offset is None else (f"--het-group={target.id.het_offset}",)
-    job = target.id.job if target.id.het_offset is not None else target.id
+    # srun takes plain numbers: a task by its own, a het job by its leader's.
+    job = target.id.job if target.id.task is None else target.raw_id or target.id
     where = ("-w", node) if node else ()
     fixed = ("--overlap", "--pty", "-N1", "-n1", "--mem=0")
     return (*_on(target.cluster), f"--jobid={job}", *group, *fixed, *where, *command)

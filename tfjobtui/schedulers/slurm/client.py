@@ -48,7 +48,7 @@ class SlurmScheduler:
         self._details: SingleFlight[JobDetails | None] = SingleFlight()
         self._site: SiteConfig | None = None
         self._learning: asyncio.Task[None] | None = None
-        self._answers = 0
+        self._first_answer_s: float | None = None
 
     # What there is
 
@@ -118,9 +118,10 @@ class SlurmScheduler:
 
     async def jobs(self, *, everyone: bool = False) -> QueueAnswer:
         answer = await self._queue.jobs(everyone=everyone)
-        self._answers += 1
+        if self._first_answer_s is None:
+            self._first_answer_s = answer.taken_at_s
         # Not with the first rows, which are waited for, nor in a command that asks only once.
-        if self._answers == 2 and self._learning is None:
+        elif self._first_answer_s != answer.taken_at_s and self._learning is None:
             self._learning = asyncio.create_task(self.learn())
         return answer
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass
+from operator import itemgetter
 
 from tfjobtui.errors import FormatError
 from tfjobtui.model.ids import JobId, parse_tasks
 from tfjobtui.model.job import NO_GPUS, Gpus, Job
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.slurm.fields import (
+    NO_TEXT,
     Memo,
     parse_count,
     parse_duration,
@@ -116,13 +118,15 @@ class Reader:
         self.shape = shape
         self._width = len(shape.names)
         # A field that was not asked for is read from the empty text that is put behind the others.
-        self._at = tuple(shape.names.index(name) if name in shape.names else self._width for name in FIELDS)
+        names = shape.names
+        places = (names.index(name) if name in names else self._width for name in FIELDS)
+        self._pick: Callable[[list[str]], tuple[str, ...]] = itemgetter(*places)
         self._first_text = shape.names.index("Name") if "Name" in shape.names else self._width
         self._states = Memo(JobState.of)
         self._texts = Memo(text_or_empty)
         self._shared = Memo(str)
         self._counts = Memo(parse_count)
-        self._times = Memo(parse_time)
+        self._no_times = Memo(parse_time)
         self._limits = Memo(parse_duration)
         self._exits = Memo(parse_exit_code)
         self._resources = Memo(_resources)
@@ -167,20 +171,20 @@ class Reader:
         begun = b""
         for record in records:
             if begun:
-                # The row before had too few fields: a text in it holds the end of a row.
-                whole = begun + b"\x1e\n" + record
-                if whole.count(b"\x1f") < self._width and not self._is_complete(record):
-                    record = whole
+                # The row before had too few fields. If all that come before the free texts are there, one
+                # of the texts may hold the mark that ends a row.
+                if begun.count(b"\x1f") >= self._first_text and not self._is_complete(record):
+                    record = begun + b"\x1e\n" + record
                 else:
                     reading.problems.append(f"squeue: a row with too few fields: {_excerpt(begun)}")
                 begun = b""
             job = known.get(record)
             if job is None:
                 values = record.decode("utf-8", "surrogateescape").split("\x1f")
-                if len(values) != self._width:
-                    if len(values) < self._width:
-                        begun = record
-                        continue
+                if len(values) < self._width or not values[-1].isdigit():
+                    begun = record
+                    continue
+                if len(values) > self._width:
                     values = self._mended(values)
                 try:
                     job = self._job(values)
@@ -204,68 +208,69 @@ class Reader:
         parts = _split_texts(values[first:-1], texts)
         return [*values[:first], *parts, last]
 
-    def _job(self, f: list[str]) -> Job:
-        f.append("")
+    def _job(self, values: list[str]) -> Job:
+        """Build the job of a row. It runs for every row that is new: each look-up counts."""
+        values.append("")
         (
-            at_id, at_raw, at_state, at_user, at_reason, at_account, at_partition, at_qos, at_reservation,
-            at_features, at_dependency, at_priority, at_restarts, at_submit, at_eligible, at_start, at_end,
-            at_limit, at_nodes, at_cpus, at_tres, at_per_node, at_list, at_batch, at_sched, at_exit,
-            at_cluster, at_name, at_command, at_dir, at_out, at_err, at_uid,
-        ) = self._at  # fmt: skip
-        times_of, counts, texts, shared = self._times, self._counts, self._texts, self._shared
-        shown = f[at_id]
-        cluster = texts[f[at_cluster]] or None
+            shown, raw, state_text, user, reason, account, partition, qos, reservation, features, dependency,
+            priority, restarts, submit, eligible, start, end, limit, nodes, cpus, tres, per_node, node_list,
+            batch, sched, exit_code, cluster_text, name, command, folder, stdout, stderr, uid,
+        ) = self._pick(values)  # fmt: skip
+        counts, texts, shared = self._counts, self._texts, self._shared
+        cluster = texts[cluster_text] or None if cluster_text else None
         if not shown[:1].isdigit():  # `CLUSTER: name` and empty lines between the clusters of -M
             cluster = cluster or _headed_cluster(shown)
             shown = shown[shown.rfind("\n") + 1 :]
-        job_id = JobId(int(shown)) if shown.isdigit() else self._job_id(shown)
-        raw = f[at_raw]
-        state_text = f[at_state]
+        if shown.isdigit():
+            job_id, key = JobId(int(shown)), shown
+        else:
+            job_id = self._job_id(shown)
+            key = job_id.key
+            if job_id.is_array:
+                stdout, stderr = _array_default(stdout, raw), _array_default(stderr, raw)
         state = self._states[state_text]
-        key = shown if job_id.tasks is None else f"{job_id.job}_[]"
-        stdout, stderr = texts[f[at_out]], texts[f[at_err]]
-        if job_id.task is not None or job_id.tasks is not None:
-            stdout, stderr = _array_default(stdout, raw), _array_default(stderr, raw)
-        node_count = counts[f[at_nodes]]
-        gpus, memory = self._resources[f[at_tres]]
-        if f[at_per_node]:
-            gpus = times(self._per_node[f[at_per_node]], node_count or 1)
-        return Job(
+        node_count = counts[nodes]
+        gpus, memory = self._resources[tres]
+        if per_node:
+            gpus = times(self._per_node[per_node], node_count or 1)
+        if stdout in NO_TEXT:
+            stdout = ""
+        return _make_job(
             job_id,
             f"{cluster}/{key}" if cluster else key,
             int(raw),
-            f[at_name],
+            name,
             state,
             shared[state_text],
-            shared[f[at_user]],
-            counts[f[at_uid]],
+            shared[user],
+            counts[uid],
             cluster,
-            texts[f[at_reason]],
-            texts[f[at_account]],
-            texts[f[at_partition]],
-            texts[f[at_qos]],
-            texts[f[at_reservation]],
-            texts[f[at_features]],
-            texts[f[at_dependency]],
-            counts[f[at_priority]],
-            counts[f[at_restarts]] or 0,
-            times_of[f[at_submit]],
-            times_of[f[at_eligible]],
-            times_of[f[at_start]],
-            times_of[f[at_end]],
-            self._limits[f[at_limit]],
+            texts[reason],
+            texts[account],
+            texts[partition],
+            texts[qos],
+            texts[reservation],
+            texts[features],
+            texts[dependency],
+            counts[priority],
+            counts[restarts] or 0,
+            int(submit) or None if submit.isdigit() else parse_time(submit),
+            int(eligible) or None if eligible.isdigit() else self._no_times[eligible],
+            int(start) or None if start.isdigit() else self._no_times[start],
+            int(end) or None if end.isdigit() else self._no_times[end],
+            self._limits[limit],
             node_count,
-            counts[f[at_cpus]],
+            counts[cpus],
             memory,
             gpus,
-            texts[f[at_list]],
-            texts[f[at_batch]],
-            texts[f[at_sched]],
-            texts[f[at_command]],
-            shared[f[at_dir]],
+            texts[node_list],
+            texts[batch],
+            texts[sched],
+            texts[command],
+            shared[folder],
             stdout,
-            stderr,
-            self._exits[f[at_exit]] if state.is_terminal else None,
+            stdout if stderr == stdout else "" if stderr in NO_TEXT else stderr,
+            self._exits[exit_code] if state.is_terminal else None,
         )
 
     def _job_id(self, shown: str) -> JobId:
@@ -277,10 +282,26 @@ class Reader:
 
     def _trim(self) -> None:
         for memo in (
-            self._states, self._texts, self._shared, self._counts, self._times, self._limits, self._exits,
+            self._states, self._texts, self._shared, self._counts, self._no_times,
+            self._limits, self._exits,
             self._resources, self._per_node, self._tasks,
         ):  # fmt: skip
             memo.trim()
+
+
+_Draft = make_dataclass("_Draft", [(item.name, item.type) for item in fields(Job)], slots=True)
+
+
+def _make_job(*values: object) -> Job:
+    """`Job(*values)`, in a sixth of the time.
+
+    A frozen dataclass sets each of its fields by a call. The draft has the same slots and sets them by
+    plain assignment, and becomes a job, frozen like any other, once it is whole.
+    """
+    draft = _Draft(*values)
+    draft.__class__ = Job
+    job: Job = draft
+    return job
 
 
 PIECE = 1 << 17

@@ -8,9 +8,11 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.content import Content
 from textual.widgets import Button, OptionList
 
 from tfjobtui.actions.control import SIGNALS
+from tfjobtui.ui import clipboard
 from tfjobtui.ui.screens.dialog import Dialog, Pick, bind, button, plain, scrolling, short_list
 from tfjobtui.ui.selection import Selection
 
@@ -39,7 +41,9 @@ class ConfirmDialog(Dialog[bool]):
     ]
     AUTO_FOCUS = "#leave"
 
-    def __init__(self, title: str, text: str, lines: Sequence[str] = (), *, yes: str = "Yes", no: str = "No") -> None:
+    def __init__(
+        self, title: str, text: str, lines: Sequence[str] = (), *, yes: str = "Yes", no: str = "No"
+    ) -> None:
         super().__init__()
         self._title = title
         self._text = text
@@ -85,7 +89,8 @@ class MessageDialog(Dialog[None]):
         bind("k,up", "lines(-1)", "Up", "up", show=False),
     ]
     AUTO_FOCUS = "#leave"
-    GUARDED: ClassVar[frozenset[str]] = frozenset()
+    GUARDED: ClassVar[frozenset[str]] = frozenset({"enter"})
+    """A message that comes up while something is typed is not closed unread."""
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -103,9 +108,9 @@ class MessageDialog(Dialog[None]):
         yield button("Copy", "copy", "y")
         yield button("Close", "leave", "esc")
 
-    def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._text)
-        self.app.notify("Copied.", markup=False)
+    async def action_copy(self) -> None:
+        how = await clipboard.copy(self.app, self._text)
+        self.app.notify(how, markup=False)
 
     def action_lines(self, count: int) -> None:
         self.query_one(".scroll").scroll_relative(y=count, animate=False)
@@ -164,10 +169,10 @@ class CancelDialog(Dialog[CancelChoice]):
         least = "at least " if any(item.is_cut for item in arrays) else ""
         what = "the whole array" if len(arrays) == 1 else f"all of the {len(arrays)} arrays"
         of = "" if len(arrays) == 1 else f" of the {len(arrays)} arrays"
-        running = f"with {active} running" if active else "also what has started since"
+        running = f"with its {active} running" if active else "also what has started since"
         return (
             f"only the {least}{waiting} waiting tasks{of}; what has started since runs on",
-            f"{what}: {running}",
+            f"{what}, {running}",
         )
 
     def compose_buttons(self) -> ComposeResult:
@@ -195,10 +200,7 @@ class CancelDialog(Dialog[CancelChoice]):
         """The button says what it would do."""
         for scope in self.query("#scope"):
             scope.disabled = self.choice.signal is not None
-        label = f" {self._yes_label()} (y) "
-        yes = self.query_one("#yes", Button)
-        if str(yes.label) != label:
-            yes.label = label
+        self.query_one("#yes", Button).label = Content(f" {self._yes_label()} (y) ")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter in a list goes on to the next part: it does nothing that cannot be taken back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
@@ -13,17 +14,19 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tfjobtui.model.text import printable
 from tfjobtui.ui.widgets.lines_view import LinesView
 
 Result = TypeVar("Result")
 
 
-def bind(keys: str, action: str, description: str, name: str, tooltip: str = "", *, show: bool = True) -> Binding:
+def bind(
+    keys: str, action: str, description: str, name: str, tooltip: str = "", *, show: bool = True
+) -> Binding:
     """A binding with everything that the help shows of it."""
     return Binding(keys, action, description, id=f"dialog.{name}", tooltip=tooltip or description, show=show)
 
@@ -42,6 +45,8 @@ class Dialog(ModalScreen[Result]):
     """Keys that come faster than this were not typed."""
     GUARDED: ClassVar[frozenset[str]] = frozenset({"y", "enter"})
     TITLE_TEXT: ClassVar[str] = ""
+    LARGE: ClassVar[bool] = False
+    """Takes nearly the whole terminal, whatever is in it."""
 
     DEFAULT_CSS = """
     Dialog {
@@ -86,20 +91,23 @@ class Dialog(ModalScreen[Result]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        bind("escape,q", "leave", "Leave", "leave", "Close this without doing anything"),
+        bind("escape,q,ctrl+c", "leave", "Leave", "leave", "Close this without doing anything"),
+        bind("question_mark,f1", "app.help", "Help", "help", "The keys of this dialog", show=False),
         bind("right", "app.focus_next", "Next", "next", "To the next button or field", show=False),
-        bind("left", "app.focus_previous", "Previous", "previous", "To the button or field before", show=False),
+        bind(
+            "left", "app.focus_previous", "Previous", "previous", "To the button or field before", show=False
+        ),
     ]
 
     def __init__(self) -> None:
         super().__init__()
         self._opened_at = time.monotonic()
         self._last_key_at = 0.0
-        self._due: Timer | None = None
+        self._due: asyncio.TimerHandle | None = None
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = Content(self.title_text)
+        with Vertical(id="box", classes="large" if self.LARGE else "") as box:
+            box.border_title = Content(printable(self.title_text))
             yield from self.compose_body()
             with Horizontal(id="buttons"):
                 yield from self.compose_buttons()
@@ -124,18 +132,22 @@ class Dialog(ModalScreen[Result]):
     def on_key(self, event: events.Key) -> None:
         """See every key before it acts."""
         too_quick = self.note_key(event)
-        if event.key in self.GUARDED and self.GUARD_S > 0:
+        if self.guards(event.key) and self.GUARD_S > 0:
             too_early = event.time - self._opened_at < self.GUARD_S
             if too_early or too_quick:
                 event.stop()
                 event.prevent_default()
+
+    def guards(self, key: str) -> bool:
+        """Whether this key does something that must not happen by accident."""
+        return key in self.GUARDED
 
     def note_key(self, event: events.Key) -> bool:
         """A key was pressed: what was about to be done is not, if this came too soon. True if it did."""
         too_quick = event.time - self._last_key_at < self.BURST_S
         self._last_key_at = event.time
         if self._due is not None:
-            self._due.stop()
+            self._due.cancel()
             self._due = None
         return too_quick
 
@@ -148,18 +160,19 @@ class Dialog(ModalScreen[Result]):
         if self.GUARD_S <= 0:
             what()
         else:
-            self._due = self.set_timer(self.BURST_S, what)
+            # Not a timer of Textual's: one that is late before it has begun never fires.
+            self._due = asyncio.get_running_loop().call_later(self.BURST_S, what)
 
     # -- keys -----------------------------------------------------------------------------
 
     def action_leave(self) -> None:
         self.dismiss(None)
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
+    async def on_button_pressed(self, event: Button.Pressed) -> None:
         """A button does what the action of its name does."""
         event.stop()
         if event.button.id is not None:
-            self.run_worker(self.run_action(event.button.id.replace("-", "_")), exit_on_error=True)
+            await self.run_action(event.button.id.replace("-", "_"))
 
 
 def button(label: str, action: str, key: str = "", *, danger: bool = False) -> Button:
@@ -188,9 +201,9 @@ class Pick(OptionList):
     ]
 
     def __init__(self, lines: Sequence[str], *, chosen: int = 0, id: str | None = None) -> None:  # noqa: A002
-        self._lines = tuple(lines)
+        self._texts = tuple(lines)
         self._marked = chosen
-        options = [Option(Content(_marked(line, n == chosen))) for n, line in enumerate(self._lines)]
+        options = [Option(Content(_marked(line, n == chosen))) for n, line in enumerate(self._texts)]
         super().__init__(*options, id=id, markup=False, compact=True)
         self.highlighted = chosen
 
@@ -205,7 +218,7 @@ class Pick(OptionList):
             return
         before, self._marked = self._marked, highlighted
         for number in (before, highlighted):
-            text = Content(_marked(self._lines[number], number == highlighted))
+            text = Content(_marked(self._texts[number], number == highlighted))
             self.replace_option_prompt_at_index(number, text)
 
 
@@ -215,7 +228,12 @@ def _marked(line: str, is_chosen: bool) -> str:
 
 def plain(text: str, classes: str = "text", id: str | None = None) -> Static:  # noqa: A002
     """Text as it is, without markup."""
-    return Static(Content(text), classes=classes, id=id, markup=False)
+    return Static(Content(printable_lines(text)), classes=classes, id=id, markup=False)
+
+
+def printable_lines(text: str) -> str:
+    """Text of several lines, each made fit to be shown."""
+    return "\n".join(printable(line) for line in text.splitlines())
 
 
 def scrolling(text: str) -> Widget:
@@ -225,7 +243,7 @@ def scrolling(text: str) -> Widget:
 
 def short_list(lines: Sequence[str], most: int) -> LinesView:
     """Lines of which `most` are in sight; the others are scrolled to."""
-    texts = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
+    texts = [Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines]
     view = LinesView(lambda width: [_cut(text, width) for text in texts], id="lines")
     view.styles.height = max(1, min(len(lines), most))
     view.can_focus = len(lines) > most

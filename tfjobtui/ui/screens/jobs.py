@@ -75,11 +75,17 @@ class JobsScreen(Screen[None]):
         _bind("l", "log", "Log", "log", "Follow the job's log"),
         _bind("escape", "back", "Back", "back", "Close the pane, drop the marks or the filter"),
         _bind("z", "zoom", "Full size", "zoom", "The pane in full size, or back"),
-        _bind("slash", "filter", "Filter", "filter", "Filter the list: state:run gpu:>0 name:bert* -part:cpu"),
-        _bind("x,delete", "cancel", "Cancel", "cancel", "Cancel the job or the marked jobs, or send a signal"),
+        _bind(
+            "slash", "filter", "Filter", "filter", "Filter the list: state:run gpu:>0 name:bert* -part:cpu"
+        ),
+        _bind(
+            "x,delete", "cancel", "Cancel", "cancel", "Cancel the job or the marked jobs, or send a signal"
+        ),
         _bind("h", "hold", "Hold", "hold", "Keep waiting jobs from starting"),
         _bind("u", "release", "Release", "release", "Let held jobs go"),
-        _bind("R", "requeue", "Requeue", "requeue", "Stop the job and put it in the queue again, under its id"),
+        _bind(
+            "R", "requeue", "Requeue", "requeue", "Stop the job and put it in the queue again, under its id"
+        ),
         _bind("c", "change", "Change", "change", "Change the time limit, partition and other fields"),
         _bind("n", "submit", "Submit", "submit", "Submit a job from a template"),
         _bind("r", "resubmit", "Resubmit", "resubmit", "Submit the same job again"),
@@ -93,7 +99,13 @@ class JobsScreen(Screen[None]):
         _bind("y", "copy", "Copy id", "copy", "Copy the job's id, or the ids of the marked jobs"),
         _bind("e", "edit", "Edit", "edit", "Open the log in view, or else the job's script, in $EDITOR"),
         _bind("D", "forget", "Clear ended", "forget", "Take the ended jobs off the list"),
-        _bind("at", "command_log", "Commands", "commands", "The commands that were run for you, and their answers"),
+        _bind(
+            "at",
+            "command_log",
+            "Commands",
+            "commands",
+            "The commands that were run for you, and their answers",
+        ),
     ]
 
     class Selected(Message):
@@ -180,7 +192,9 @@ class JobsScreen(Screen[None]):
         if self.view.current is not None and (update.changes or first):
             self._follow_cursor(quickly=False)
         for problem in update.problems[:1]:
-            self.app.notify(printable(problem), title="A row could not be read", severity="warning", markup=False)
+            self.app.notify(
+                printable(problem), title="A row could not be read", severity="warning", markup=False
+            )
         self._show_status()
         if first:
             self.app.first_rows_shown()  # type: ignore[attr-defined]
@@ -265,7 +279,12 @@ class JobsScreen(Screen[None]):
         """The details of the job in view again, unless nobody looks."""
         row, view = self.view.current, self._pane_view()
         pace = self.services.poller.pace
-        if isinstance(view, DetailsView) and row is not None and not row.job.state.is_terminal and self.is_current:
+        if (
+            isinstance(view, DetailsView)
+            and row is not None
+            and not row.job.state.is_terminal
+            and self.is_current
+        ):
             if pace.is_resting(time.monotonic()):
                 return
             self.run_worker(self._read_details(row), group="details", exclusive=True)
@@ -542,7 +561,9 @@ class JobsScreen(Screen[None]):
                 self.table.move_to(index)
                 self.run_worker(self.action_log())
                 return
-        if self.view.filter and any(job.id.job == submitted.id.job for job in self.services.poller.own.jobs.values()):
+        if self.view.filter and any(
+            job.id.job == submitted.id.job for job in self.services.poller.own.jobs.values()
+        ):
             self._await_id = None
             self.app.notify(f"Job {submitted.id} is hidden by the filter.", markup=False)
 

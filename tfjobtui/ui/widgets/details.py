@@ -24,8 +24,33 @@ LABEL = Style(dim=True)
 HEAD = Style(bold=True, underline=True)
 ADVICE = Style(color="yellow")
 _SHOWN = frozenset(
-    "JobId JobName UserId JobState Reason Dependency TimeLimit SubmitTime EligibleTime StartTime EndTime Partition "
-    "Account QOS NodeList BatchHost NumNodes NumCPUs Command WorkDir StdErr StdOut Restarts Priority RunTime".split()
+    {
+        "JobId",
+        "JobName",
+        "UserId",
+        "JobState",
+        "Reason",
+        "Dependency",
+        "TimeLimit",
+        "SubmitTime",
+        "EligibleTime",
+        "StartTime",
+        "EndTime",
+        "Partition",
+        "Account",
+        "QOS",
+        "NodeList",
+        "BatchHost",
+        "NumNodes",
+        "NumCPUs",
+        "Command",
+        "WorkDir",
+        "StdErr",
+        "StdOut",
+        "Restarts",
+        "Priority",
+        "RunTime",
+    }
 )
 """Fields of scontrol that stand in the layout already."""
 
@@ -116,7 +141,9 @@ def _wrapped(text: str, width: int, style: Style) -> Iterator[Text]:
 
 def _array_lines(row: Row) -> Iterator[Text]:
     counts = "  ".join(f"{number} {state.long.lower()}" for state, number in row.counts())
-    throttle = next((job.id.tasks.throttle for job in row.members if job.id.tasks and job.id.tasks.throttle), None)
+    throttle = next(
+        (job.id.tasks.throttle for job in row.members if job.id.tasks and job.id.tasks.throttle), None
+    )
     limit = f"  (at most {throttle} at a time)" if throttle else ""
     yield Text(f"Array of tasks: {counts}{limit}; f unfolds it")
 

@@ -28,7 +28,9 @@ class FilterBar(Horizontal):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "drop", "Drop", id="filter.drop", tooltip="Back to the filter that was there before"),
+        Binding(
+            "escape", "drop", "Drop", id="filter.drop", tooltip="Back to the filter that was there before"
+        ),
         Binding("enter", "keep", "Keep", id="filter.keep", tooltip="Keep the filter", priority=True),
     ]
 
@@ -58,7 +60,9 @@ class FilterBar(Horizontal):
         sign = Bar(id="filter-sign")
         sign.show([(" filter / ", "bar--key")])
         yield sign
-        yield Input(self._before, placeholder='state:run gpu:>0 name:bert* -part:cpu "two words"', compact=True)
+        yield Input(
+            self._before, placeholder='state:run gpu:>0 name:bert* -part:cpu "two words"', compact=True
+        )
         yield Bar(id="filter-error")
 
     def focus_input(self) -> None:

@@ -74,7 +74,9 @@ class JobTable(ScrollView, can_focus=True):
         _bind("pageup,ctrl+b", "page(-1)", "Page up", "page-up", "A page up"),
         _bind("right", "columns(1)", "Columns right", "columns-right", "Show the columns further right"),
         _bind("left", "columns(-1)", "Columns left", "columns-left", "Show the columns further left"),
-        _bind("space", "mark", "Mark", "mark", "Mark or unmark the job; actions then apply to all marked jobs"),
+        _bind(
+            "space", "mark", "Mark", "mark", "Mark or unmark the job; actions then apply to all marked jobs"
+        ),
         _bind("v", "range", "Mark a range", "mark-range", "Begin a range of marks; a second time ends it"),
         _bind("asterisk", "mark_all", "Mark all", "mark-all", "Mark all jobs in view, or none"),
         _bind("f", "fold", "Fold", "fold", "Unfold the array under the cursor, or fold it again"),
@@ -126,7 +128,9 @@ class JobTable(ScrollView, can_focus=True):
         self._measure()
         self._placed_for = (-1, -1)
         if before > 0:
-            self.scroll_to(y=max(0, self.view.cursor - line_before), animate=False, immediate=True, force=True)
+            self.scroll_to(
+                y=max(0, self.view.cursor - line_before), animate=False, immediate=True, force=True
+            )
         self._keep_in_sight()
         self.refresh()
 
@@ -177,7 +181,9 @@ class JobTable(ScrollView, can_focus=True):
             return f"{row.job.id.job}_[{sum(job.task_count for job in row.members)} tasks]"
         if name == "state":
             counts = row.counts()
-            return f"{sign_of(row.job.state)} " + " ".join(f"{number}{state.short}" for state, number in counts)
+            return f"{sign_of(row.job.state)} " + " ".join(
+                f"{number}{state.short}" for state, number in counts
+            )
         if name == "where":
             waiting = next((job for job in row.members if job.state.is_waiting), row.job)
             return COLUMNS[name].text(waiting, now)

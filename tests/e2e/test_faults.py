@@ -1,0 +1,104 @@
+"""The controller goes away under the program, and comes back; a shell in a job; the screen stays whole."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.client import Cluster
+from tests.e2e.conftest import submit
+from tests.terminal import Terminal
+
+pytestmark = [pytest.mark.slurm, pytest.mark.terminal]
+
+Start = Callable[..., Terminal]
+
+
+def test_slurmctld_dies_under_the_program_and_comes_back(cluster: Cluster, program: Start) -> None:
+    job = submit("-p", "cpu", "-J", "survivor", "-t", "10", "--wrap", "sleep 300")
+    with program(SLURM_TIMEOUT="1") as terminal:
+        terminal.wait_for(rf"{job} +survivor +▶ RUNNING")
+        cluster.stop_daemon("slurmctld")
+        try:
+            terminal.press("ctrl+r")
+            terminal.wait_for(r"⚠ .* old: .*again in", timeout_s=60)
+            screen = terminal.text
+            assert "survivor" in screen
+            assert "RUNNING" in screen
+            assert "1 ended" not in screen
+        finally:
+            cluster.start_daemon("slurmctld")
+        terminal.press("ctrl+r")
+        terminal.wait_for(r"● \d+s ago", timeout_s=90)
+        terminal.wait_for(rf"{job} +survivor +▶ RUNNING")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_a_controller_that_is_away_at_the_start_is_no_error_screen(cluster: Cluster, program: Start) -> None:
+    cluster.stop_daemon("slurmctld")
+    try:
+        terminal = program()
+        terminal.wait_for(r"The queue could not be read", timeout_s=60)
+    finally:
+        cluster.start_daemon("slurmctld")
+    terminal.press("ctrl+r")
+    terminal.wait_for(r"You have no jobs|ended", timeout_s=90)
+
+
+def test_a_shell_inside_the_job_and_back(program: Start) -> None:
+    job = submit("-p", "gpu", "--gpus=a100:2", "-J", "holder", "-t", "10", "--wrap", "sleep 300")
+    terminal = program(SHELL="/bin/sh", PS1="shell> ")
+    terminal.wait_for(rf"{job} +holder +▶ RUNNING")
+    terminal.press("s")
+    terminal.wait_for(r"it ends with `exit`", timeout_s=30)
+    terminal.type("echo job=$SLURM_JOB_ID gpus=$CUDA_VISIBLE_DEVICES\r")
+    terminal.wait_for(rf"job={job} gpus=0,1", timeout_s=30)
+    terminal.type("exit\r")
+    terminal.wait_for(rf"{job} +holder +▶ RUNNING", timeout_s=30)
+    terminal.press("?")
+    terminal.wait_for("Unfold the array")
+    terminal.press("q")
+    terminal.wait_gone("Unfold the array")
+    terminal.press("q")
+    assert terminal.wait_exit() == 0
+
+
+def test_the_terminal_is_whole_after_the_end(program: Start) -> None:
+    terminal = program()
+    terminal.wait_for("You have no jobs|ended|tfjobtui")
+    terminal.press("q")
+    assert terminal.wait_exit() == 0
+    end = bytes(terminal.raw[-2000:])
+    assert b"\x1b[?1049l" in end
+    assert b"\x1b[?25h" in end
+
+
+def test_without_a_terminal_it_says_what_to_use(slurm_env: dict[str, str]) -> None:
+    done = subprocess.run(["tfjobtui"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "tfjobtui jobs" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_another_users_job_is_refused_in_slurms_words(cluster: Cluster, program: Start, tmp_path: Path) -> None:
+    done = cluster.as_second("sbatch", "--parsable", "-p", "cpu", "-J", "theirs", "-t", "5", "--wrap", "sleep 200", cwd="/tmp")
+    job = done.stdout.strip()
+    try:
+        terminal = program()
+        terminal.wait_for("tfjobtui")
+        terminal.press("a")
+        terminal.wait_for(rf"{job} +theirs")
+        terminal.press("/")
+        terminal.type("theirs state:run")
+        terminal.press("enter", "x")
+        terminal.wait_for(rf"{job}")
+        terminal.wait_for("[Cc]ancel")
+        terminal.pump(0.4)
+        terminal.press("y")
+        terminal.wait_for("[Aa]ccess/permission denied|not yours|another user|belongs to", timeout_s=20)
+    finally:
+        cluster.root("scancel", job)

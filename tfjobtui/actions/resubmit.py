@@ -1,0 +1,239 @@
+"""The same job again: same script, options, arguments and folder, as far as they can be had back.
+
+Our own record of a run has all of it. Otherwise the script comes from the scheduler, the options from the
+command line that accounting keeps, where that can be read in one way only. What cannot be had back is
+told before anything is submitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tfjobtui import directives
+from tfjobtui.actions.command_log import CommandLog
+from tfjobtui.actions.submit import SubmitOutcome, SubmitPlan
+from tfjobtui.actions.submit import submit as submit_plan
+from tfjobtui.actions.submit_line import read_options
+from tfjobtui.directives import Option, split_options
+from tfjobtui.errors import ActionError, FormatError, QueryError
+from tfjobtui.model.ids import JobId
+from tfjobtui.model.job import Job
+from tfjobtui.model.units import duration, size
+from tfjobtui.runs.records import RunRecord, RunRecords
+from tfjobtui.schedulers.scheduler import EndedJob, JobDetails, Scheduler, StoredScript, Target
+
+
+@dataclass(frozen=True, slots=True)
+class ResubmitPlan:
+    """What would be submitted again. `source` says where the script is from, `missing` what is not as it was."""
+
+    submission: SubmitPlan
+    source: str
+    missing: tuple[str, ...] = ()
+
+    @property
+    def script(self) -> str:
+        return self.submission.script
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return self.submission.options
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.submission.arguments
+
+    @property
+    def work_dir(self) -> str:
+        return self.submission.work_dir
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the job besides its script."""
+
+    job: Job | None
+    details: JobDetails | None
+    ended: EndedJob | None
+
+    @property
+    def command(self) -> str:
+        from_queue = self.job.command if self.job is not None else ""
+        return (self.details.get("Command") if self.details else "") or from_queue
+
+    @property
+    def work_dir(self) -> str:
+        from_queue = self.job.work_dir if self.job is not None else ""
+        from_accounting = self.ended.work_dir if self.ended is not None else ""
+        return from_queue or (self.details.get("WorkDir") if self.details else "") or from_accounting
+
+    @property
+    def name(self) -> str:
+        from_accounting = self.ended.name if self.ended is not None else ""
+        return (self.job.name if self.job is not None else "") or from_accounting
+
+
+async def plan(scheduler: Scheduler, records: RunRecords, job: Job) -> ResubmitPlan:
+    """How this job would be submitted again.
+
+    Raises:
+        ActionError: its script cannot be had back.
+        QueryError: the scheduler gave no answer.
+    """
+    return await plan_target(scheduler, records, Target.of(job), job)
+
+
+async def plan_target(
+    scheduler: Scheduler, records: RunRecords, target: Target, job: Job | None
+) -> ResubmitPlan:
+    """The same for a job that may have left the queue.
+
+    Raises:
+        ActionError, QueryError: as `plan`.
+    """
+    record = records.find(target.id.job, target.cluster, target.submit_time_s)
+    if record is not None:
+        return _for_task(_from_record(record), target.id)
+    stored = await scheduler.stored_script(target)
+    if stored is None:
+        raise ActionError(
+            f"the script of job {target.id} cannot be had back",
+            "It is kept by Slurm for a few minutes after the end, and longer only where accounting stores "
+            "scripts. Submit the script itself: tfjobtui submit SCRIPT",
+        )
+    known = await _known(scheduler, target, job)
+    if not known.work_dir:
+        raise ActionError(f"the folder of job {target.id} is not known", "Submit its script from its folder.")
+    return _for_task(_from_scheduler(stored, known, target), target.id)
+
+
+async def submit(
+    scheduler: Scheduler, records: RunRecords, log: CommandLog, plan: ResubmitPlan
+) -> SubmitOutcome:
+    """Submit what was shown.
+
+    Raises:
+        SubmissionError, ActionError: as `tfjobtui.actions.submit.submit`.
+    """
+    return await submit_plan(scheduler, records, log, plan.submission)
+
+
+def _from_record(record: RunRecord) -> ResubmitPlan:
+    missing = _folder_is_there(record.work_dir)
+    submission = SubmitPlan(
+        script=record.script,
+        file_name=record.script_name,
+        work_dir=record.work_dir,
+        options=tuple(record.options),
+        arguments=tuple(record.arguments),
+        template=record.template,
+        values=record.values,
+        cluster=record.cluster,
+    )
+    return ResubmitPlan(submission, "the record of its submission", missing)
+
+
+async def _known(scheduler: Scheduler, target: Target, job: Job | None) -> _Known:
+    """Ask the controller, and accounting only where that no longer has the job."""
+    try:
+        details = await scheduler.details(target)
+    except QueryError:
+        details = None
+    ended = None
+    if job is None and details is None and scheduler.capabilities.accounting:
+        ended = next(iter(await scheduler.ended([target])), None)
+    return _Known(job, details, ended)
+
+
+def _from_scheduler(stored: StoredScript, known: _Known, target: Target) -> ResubmitPlan:
+    command = known.command
+    is_wrapped = "sbatch --wrap" in stored.text[:200]
+    path, arguments, are_certain = ("", (), True) if is_wrapped else _split_command(command)
+    line = stored.submit_line or (known.ended.submit_line if known.ended is not None else "")
+    options = read_options(line, "" if is_wrapped else command, stored.text) if line else None
+    missing = [*_folder_is_there(known.work_dir)]
+    if options is None:
+        missing.append(_lost_options(known, stored.text, line))
+    if not is_wrapped and not command:
+        missing.append("Arguments of the script, if it had any, cannot be had back.")
+    elif not are_certain:
+        missing.append(f"Arguments with blanks in them cannot be told apart: {' '.join(arguments)}")
+    missing.append("The environment that it was submitted with is not kept: it gets the present one.")
+    submission = SubmitPlan(
+        script=stored.text,
+        file_name="wrap" if is_wrapped else path.rpartition("/")[2] or known.name or "job",
+        work_dir=known.work_dir,
+        # The folder that the scheduler tells is the one after --chdir.
+        options=tuple(option.argument for option in options or () if option.name != "chdir"),
+        arguments=arguments,
+        cluster=target.cluster,
+    )
+    return ResubmitPlan(submission, stored.source, tuple(missing))
+
+
+def _split_command(command: str) -> tuple[str, tuple[str, ...], bool]:
+    """The script's path, its arguments, and whether they are certain: blanks within one are not quoted."""
+    if " " not in command or Path(command).is_file():
+        return command, (), True
+    path, *arguments = command.split()
+    return path, tuple(arguments), len(arguments) < 2 and command.count(" ") == 1
+
+
+def _folder_is_there(folder: str) -> tuple[str, ...]:
+    return () if Path(folder).is_dir() else (f"Its folder is not there any more: {folder}",)
+
+
+def _lost_options(known: _Known, script: str, line: str) -> str:
+    """That the options are lost, with what the job had that its script does not ask for."""
+    try:
+        written = {item.name for item in directives.read(script)}
+    except FormatError:
+        written = set()
+    had = [text for name, text in _had(known) if name not in written]
+    parts = ["Options that were given on the command line cannot be had back."]
+    if line:
+        parts = [f"Its command line can be read in several ways, so no option is taken from it: {line}"]
+    if had:
+        parts.append(f"It had, beyond its script: {', '.join(had)}.")
+    return " ".join(parts)
+
+
+def _had(known: _Known) -> Iterable[tuple[str, str]]:
+    """What the job had, under the names of sbatch's options."""
+    job = known.job
+    if job is None:
+        return
+    yield "job-name", f"name {job.name}"
+    yield "partition", f"partition {job.partition}"
+    if job.time_limit_s is not None:
+        yield (
+            "time",
+            "no time limit" if math.isinf(job.time_limit_s) else f"time limit {duration(job.time_limit_s)}",
+        )
+    if job.gpus.count:
+        yield "gpus", f"GPUs {job.gpus}"
+    if job.cpus:
+        yield "cpus-per-task", f"{job.cpus} CPUs"
+    if job.memory_bytes:
+        yield "mem", f"memory {size(job.memory_bytes)}"
+    if job.account:
+        yield "account", f"account {job.account}"
+    if job.qos:
+        yield "qos", f"QOS {job.qos}"
+
+
+def _for_task(plan: ResubmitPlan, job_id: JobId) -> ResubmitPlan:
+    """Of an array only the tasks that were chosen: the others have run already, or still do."""
+    if job_id.task is None and job_id.tasks is None:
+        return plan
+    tasks = str(job_id.task) if job_id.tasks is None else str(job_id.tasks)
+    throttle = f"%{job_id.tasks.throttle}" if job_id.tasks is not None and job_id.tasks.throttle else ""
+    try:
+        kept = [option for option in split_options(plan.options)[0] if option.name != "array"]
+    except FormatError:
+        kept = []
+    options = tuple(option.argument for option in (*kept, Option("array", tasks + throttle)))
+    return replace(plan, submission=replace(plan.submission, options=options))

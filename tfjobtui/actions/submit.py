@@ -1,0 +1,220 @@
+"""Submitting a template or a script: what is shown is what runs, and what is kept is enough to run it again."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tfjobtui
+from tfjobtui import directives
+from tfjobtui.actions.command_log import CommandLog
+from tfjobtui.actions.git import git_state
+from tfjobtui.actions.output_folders import make_output_folders
+from tfjobtui.config import Config
+from tfjobtui.directives import Option, split_options
+from tfjobtui.errors import ActionError, FormatError, SubmissionError, UsageError
+from tfjobtui.paths import make_private, state_dir
+from tfjobtui.runs.records import RunRecord, RunRecords
+from tfjobtui.schedulers.scheduler import CommandRecord, Scheduler, SubmitRequest, Submitted
+from tfjobtui.templates import catalogue
+from tfjobtui.templates.catalogue import Template
+from tfjobtui.templates.rendering import render
+
+_KEPT_SCRIPTS = 200
+_MAX_SCRIPT_BYTES = 4 << 20
+"""slurmctld takes 4 MB by default (`max_script_size`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitPlan:
+    """A submission as it will be made.
+
+    `script` is the whole text that will run. `file_name` is its base name, which is the job's name where
+    nothing else says one. `script_path` is the user's own file that holds it, or empty: then it is written
+    into a private folder. `options` and `arguments` are words of the command line.
+    """
+
+    script: str
+    file_name: str
+    work_dir: str
+    options: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    script_path: str = ""
+    template: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command line, with the script by the name that the user knows."""
+        return ("sbatch", *self.options, self.script_path or self.file_name, *self.arguments)
+
+    def all_options(self) -> tuple[Option, ...]:
+        """The script's options, then the command line's: of those with one name the last counts.
+
+        Raises:
+            FormatError: sbatch would refuse one of them.
+        """
+        written = tuple(Option(item.name, item.value) for item in directives.read(self.script))
+        return (*written, *split_options(self.options)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOutcome:
+    """A submission that was taken. `notes` are sentences for the user: what was made, what did not work."""
+
+    submitted: Submitted
+    record: RunRecord
+    notes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        cluster = f" on {self.submitted.cluster}" if self.submitted.cluster else ""
+        return f"submitted job {self.submitted.id}{cluster}"
+
+
+def plan_template(
+    template: Template,
+    values: Mapping[str, str],
+    options: Mapping[str, str | None],
+    work_dir: str,
+    cluster: str | None = None,
+) -> SubmitPlan:
+    """A template with its parameters and options (by the long names of sbatch's) written into it.
+
+    Raises:
+        UsageError: a value does not fit.
+        FormatError: the template is broken.
+    """
+    script = render(template, values, options, trainer_path())
+    return SubmitPlan(
+        script, template.path.name, work_dir, template=template.name, values=dict(values), cluster=cluster
+    )
+
+
+def plan_script(
+    path: Path, options: Sequence[str], arguments: Sequence[str], work_dir: str, cluster: str | None = None
+) -> SubmitPlan:
+    """A script of the user's, with options of sbatch's before it and its own arguments after it.
+
+    Raises:
+        UsageError: it cannot be read, or is nothing that sbatch takes.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    _check_script(path, content)
+    text = content.decode("utf-8", "surrogateescape")
+    absolute = str(path if path.is_absolute() else Path.cwd() / path)
+    return SubmitPlan(text, path.name, work_dir, tuple(options), tuple(arguments), absolute, cluster=cluster)
+
+
+def _check_script(path: Path, content: bytes) -> None:
+    """What sbatch refuses anyway, in words that say what to do."""
+    if not content.startswith(b"#!"):
+        raise UsageError(f"{path} is no script", "Its first line must name its interpreter: #!/bin/bash")
+    if len(content) > _MAX_SCRIPT_BYTES:
+        raise UsageError(f"{path} is too large for a script: {len(content)} bytes")
+    if b"\0" in content:
+        raise UsageError(f"{path} is no script: it has NUL characters in it")
+    if b"\r\n" in content:
+        raise UsageError(f"{path} has the line ends of DOS", f"Take them out: sed -i 's/\\r$//' {path}")
+
+
+def load_templates(config: Config) -> tuple[Template, ...]:
+    """The templates there are: the shipped ones, the site's, and the user's."""
+    return catalogue.load([catalogue.shipped_folder(), *config.templates.folders])
+
+
+def trainer_path() -> str:
+    """The folder of the trainer's package that came with this program, or an empty text. It is not imported."""
+    beside = Path(tfjobtui.__file__).parents[1]
+    for folder in (beside / "tfjob_trainer", beside / "trainer" / "tfjob_trainer"):
+        if (folder / "__main__.py").is_file():
+            return str(folder)
+    return ""
+
+
+async def submit(
+    scheduler: Scheduler, records: RunRecords, log: CommandLog, plan: SubmitPlan
+) -> SubmitOutcome:
+    """Make the submission, and keep its record.
+
+    Raises:
+        SubmissionError: it was refused, or it is not known whether it was taken; the message says which.
+        ActionError: this scheduler takes none.
+    """
+    if not scheduler.capabilities.submit:
+        raise ActionError(scheduler.capabilities.submit.reason)
+    notes = _make_folders(plan)
+    script_path = plan.script_path or str(_write_script(plan))
+    asked = asyncio.create_task(git_state(plan.work_dir))
+    try:
+        submitted = await _submit(scheduler, log, plan, script_path)
+        git = await asked
+    finally:
+        asked.cancel()
+    record = _record(plan, submitted, git)
+    try:
+        records.save(record)
+    except OSError as error:
+        notes += (f"The record of the run could not be kept: {error.strerror}.",)
+    return SubmitOutcome(submitted, record, notes)
+
+
+async def _submit(scheduler: Scheduler, log: CommandLog, plan: SubmitPlan, script_path: str) -> Submitted:
+    request = SubmitRequest(
+        script_path=script_path,
+        options=plan.options,
+        arguments=plan.arguments,
+        work_dir=plan.work_dir,
+        cluster=plan.cluster,
+    )
+    started = time.time()
+    try:
+        submitted = await scheduler.submit(request)
+    except SubmissionError as error:
+        argv = ("sbatch", *plan.options, script_path, *plan.arguments)
+        log.add(
+            "submit (refused)", [CommandRecord(argv, started, time.time() - started, None, error.message)]
+        )
+        raise
+    log.add(f"submit {submitted.id}", [submitted.command])
+    return submitted
+
+
+def _make_folders(plan: SubmitPlan) -> tuple[str, ...]:
+    try:
+        options = plan.all_options()
+    except FormatError:
+        return ()  # sbatch will refuse it, in its own words
+    name = next((option.value for option in reversed(options) if option.name == "job-name"), None)
+    return make_output_folders(options, plan.work_dir, getpass.getuser(), name or plan.file_name)
+
+
+def _write_script(plan: SubmitPlan) -> Path:
+    """The script under its own name in a private folder: sbatch takes the job's name from the file's."""
+    folder = state_dir() / "scripts"
+    make_private(folder)
+    _let_old_go(folder)
+    own = make_private(
+        folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10**6}"
+    )
+    path = own / (plan.file_name or "job.sbatch")
+    path.write_bytes(plan.script.encode("utf-8", "surrogateescape"))
+    path.chmod(0o700)
+    return path
+
+
+def _let_old_go(folder: Path) -> None:
+    """Slurm has its own copy; these are kept for a while to be looked at."""
+    import shutil
+
+    for old in sorted(folder.iterdir())[:-_KEPT_SCRIPTS]:
+        shutil.rmtree(old, ignore_errors=True)

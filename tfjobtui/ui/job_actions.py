@@ -1,0 +1,164 @@
+"""What the keys of the job list do to jobs: fix the targets, ask, act, and say what became of it.
+
+The dialogs are imported where they are opened: this module is on the way of every start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tfjobtui.actions.control import Control, Outcome
+from tfjobtui.errors import TfjobtuiError
+from tfjobtui.model.text import printable
+from tfjobtui.monitor.view import Row
+from tfjobtui.schedulers.scheduler import Target
+from tfjobtui.ui.selection import Selection, select
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from tfjobtui.ui.services import Services
+
+
+class JobActions:
+    """Each action is a coroutine for a worker (it waits for its dialog). The jobs are fixed before it first waits."""
+
+    def __init__(self, app: App[Any], services: Services) -> None:
+        self._app = app
+        self._services = services
+        self._control = Control(services.scheduler, services.command_log)
+
+    # -- what is there already --------------------------------------------------------------
+
+    async def cancel(self, rows: Sequence[Row]) -> None:
+        """Cancel, or send a signal; of an array the user says whether what runs of it is meant too."""
+        selection = self._select(rows).only(lambda item: not item.is_over)
+        if not selection:
+            self._tell("Nothing to cancel: it has ended already.")
+            return
+        from tfjobtui.ui.screens.confirm import CancelChoice, CancelDialog
+
+        choice: CancelChoice | None = await self._app.push_screen_wait(CancelDialog(selection))
+        if choice is None:
+            return
+        if choice.signal is not None:
+            targets = selection.active()
+        else:
+            targets = selection.waiting() if choice.waiting_only else selection.everything()
+        await self._act("Cancel", self._control.cancel(targets, choice.signal))
+
+    async def hold(self, rows: Sequence[Row]) -> None:
+        """Keep waiting jobs from starting."""
+        selection = self._select(rows).only(lambda item: not item.is_over)
+        targets = _waiting_first(selection)
+        if not targets:
+            self._tell("Nothing to hold: it has ended already.")
+        elif len(selection) == 1 or await self._confirm(
+            "Hold", "They will wait until they are released.", selection
+        ):
+            await self._act("Hold", self._control.hold(targets))
+
+    async def release(self, rows: Sequence[Row]) -> None:
+        """Let held jobs start again."""
+        selection = self._select(rows).only(lambda item: not item.is_over)
+        targets = _waiting_first(selection)
+        if not targets:
+            self._tell("Nothing to release: it has ended already.")
+        elif len(selection) == 1 or await self._confirm("Release", "They may start again.", selection):
+            await self._act("Release", self._control.release(targets))
+
+    async def requeue(self, rows: Sequence[Row]) -> None:
+        """Stop what runs and queue it once more, under the same id; what has ended too."""
+        selection = self._select(rows).only(lambda item: bool(item.active or item.ended))
+        targets = tuple(target for item in selection.items for target in item.active or item.ended)
+        if not targets:
+            self._tell("Nothing to requeue: it waits already.")
+            return
+        text = (
+            "What runs is stopped, and starts again from the beginning of its script. "
+            "Its log is emptied then, unless the script says --open-mode=append."
+        )
+        if await self._confirm("Requeue", text, selection):
+            await self._act("Requeue", self._control.requeue(targets))
+
+    async def change(self, rows: Sequence[Row]) -> None:
+        """Change the time limit or another field, the same for all."""
+        from tfjobtui.ui.screens.change import Change, ChangeDialog, changes_for
+
+        plan = changes_for(rows)
+        if not plan.fields:
+            self._tell("Nothing of it can be changed: it has ended already.")
+            return
+        answer: Change | None = await self._app.push_screen_wait(ChangeDialog(plan))
+        if answer is not None:
+            targets = plan.targets(answer.field)
+            await self._act("Change", self._control.update(targets, {answer.field.name: answer.value}))
+
+    # -- the parts of an action -------------------------------------------------------------
+
+    def _select(self, rows: Sequence[Row]) -> Selection:
+        return select(rows, self._services.poller.store.jobs.values())
+
+    async def _confirm(self, verb: str, text: str, selection: Selection) -> bool:
+        from tfjobtui.ui.screens.confirm import ConfirmDialog
+
+        if selection.left_out:
+            text = f"{text}\nLeft out, since it does not apply to them: {selection.left_out}."
+        label = f"{verb} {selection.what()}"
+        dialog = ConfirmDialog(verb, text, selection.labels, yes=label, no="Leave it")
+        answer: bool | None = await self._app.push_screen_wait(dialog)
+        return bool(answer)
+
+    async def _act(self, verb: str, action: Awaitable[Outcome]) -> None:
+        """Wait for the action, and say what became of it."""
+        try:
+            outcome = await action
+        except TfjobtuiError as error:
+            await self._explain(f"{verb}: not done", str(error))
+            return
+        finally:
+            self._services.poller.action_done()
+        if outcome.ok:
+            self._tell(_sentence(outcome.summary))
+        else:
+            await self._explain(f"{verb}: refused", _refusals(outcome))
+
+    def _tell(self, text: str) -> None:
+        self._app.notify(printable(text), markup=False)
+
+    async def _explain(self, title: str, text: str) -> None:
+        from tfjobtui.ui.screens.confirm import MessageDialog
+
+        lines = "\n".join(printable(line) for line in text.splitlines())
+        await self._app.push_screen_wait(MessageDialog(title, lines))
+
+
+def _waiting_first(selection: Selection) -> tuple[Target, ...]:
+    """What waits of each row, or what runs where nothing does (it is then held for a later requeue)."""
+    return tuple(
+        replace(target, pending_only=False)
+        for item in selection.items
+        for target in item.waiting or item.active
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _refusals(outcome: Outcome) -> str:
+    """What was done, and for each refused job the scheduler's own words."""
+    lines = []
+    done = len(outcome.results) - len(outcome.refused)
+    if done:
+        lines += [f"Done for {done} of {len(outcome.results)} jobs. Refused:", ""]
+    for result in outcome.refused:
+        words = result.message.strip() or "refused, without a word"
+        lines.append(
+            f"{result.target.id}  {result.target.name}: {words}"
+            if done or len(outcome.results) > 1
+            else words
+        )
+    return "\n".join(lines)
