@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from tfjobtui.errors import QueryError
@@ -59,7 +60,7 @@ class FakeScheduler:
 
     async def jobs(self, *, everyone: bool = False) -> QueueAnswer:
         self.calls.append(("jobs", everyone))
-        return QueueAnswer(tuple(self.queue), 2000.0, 0.1)
+        return QueueAnswer(tuple(self.queue), time.time(), 0.1)
 
     async def details(self, target: Target) -> JobDetails | None:
         self.calls.append(("details", str(target.id)))

@@ -245,9 +245,9 @@ async def test_a_key_in_the_middle_of_a_burst_does_nothing(monkeypatch: pytest.M
         assert isinstance(dialog, Dialog)
         dialog._last_key_at = -5000.0  # long ago
         await pilot.press("y")
-        assert dialog._due is not None  # it waits for what follows
+        assert dialog.is_about_to_act  # it waits for what follows
         await pilot.press("e", "s", "enter")
-        assert dialog._due is None
+        assert not dialog.is_about_to_act
         assert not app.answers
 
 

@@ -14,7 +14,7 @@ from tests.ui.screens import check_snapshot, screen_lines, screen_text, until, u
 from tfjobtui.config import Config, Poll, Table
 from tfjobtui.errors import QueryError
 from tfjobtui.model.job import ExitCode, Gpus, Job
-from tfjobtui.schedulers.scheduler import Capabilities, QueueAnswer
+from tfjobtui.schedulers.scheduler import Capabilities, Capability, QueueAnswer
 from tfjobtui.ui.app import TfjobtuiApp
 from tfjobtui.ui.screens.jobs import JobsScreen
 from tfjobtui.ui.widgets.job_table import JobTable
@@ -86,7 +86,7 @@ async def test_the_list_in_three_sizes(
 ) -> None:
     app = make_app(FakeScheduler(*queue(stopped_clock)))
     async with app.run_test(size=size) as pilot:
-        await until_text(pilot, "resnet50")
+        await until_text(pilot, "● 0s ago")
         check_snapshot(app, f"list-{size[0]}x{size[1]}")
 
 
@@ -157,14 +157,14 @@ async def test_q_leaves_the_pane_first(make_app: MakeApp, stopped_clock: float) 
     async with app.run_test(size=(120, 30)) as pilot:
         await until_text(pilot, "resnet50")
         await pilot.press("enter")
-        await until_text(pilot, "Resources")
+        await until_text(pilot, "Time limit")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.focused is not None and app.screen.focused.id == "pane-view")
         await pilot.press("q")
-        await until(pilot, lambda: "Resources" not in screen_text(app))
-        assert app.is_running
+        await until(pilot, lambda: "Time limit" not in screen_text(app), "the pane is closed")
+        assert not app._exit
         await pilot.press("q")
-        await until(pilot, lambda: not app.is_running)
+        await until(pilot, lambda: app._exit, "the program ends")
 
 
 async def test_details_say_why_it_waits_and_what_to_do(make_app: MakeApp, stopped_clock: float) -> None:
@@ -227,7 +227,7 @@ async def test_everyone_is_one_key_away(make_app: MakeApp) -> None:
         async def jobs(self, *, everyone: bool = False) -> QueueAnswer:
             self.calls.append(("jobs", everyone))
             jobs = (make_job("1"), make_job("2", user="bob")) if everyone else (make_job("1"),)
-            return QueueAnswer(jobs, 0.0, 0.1)
+            return QueueAnswer(jobs, 1.8e9, 0.1)
 
     scheduler = Two()
     app = make_app(scheduler)
@@ -243,11 +243,9 @@ async def test_everyone_is_one_key_away(make_app: MakeApp) -> None:
 
 async def test_where_others_are_hidden_the_key_says_why(make_app: MakeApp) -> None:
     scheduler = FakeScheduler(make_job("1"))
-    scheduler.capabilities = Capabilities(
-        "Slurm", everyone=type(scheduler.capabilities.everyone)(False, "Hidden here.")
-    )
+    scheduler.capabilities = Capabilities("Slurm", everyone=Capability(False, "Hidden here."))
     app = make_app(scheduler)
-    async with app.run_test(size=(120, 20)) as pilot:
+    async with app.run_test(size=(120, 20), notifications=True) as pilot:
         await until_text(pilot, "my jobs: 1")
         await pilot.press("a")
         await until_text(pilot, "Hidden here.")
@@ -276,7 +274,7 @@ async def test_pasted_text_triggers_nothing(make_app: MakeApp) -> None:
         await until_text(pilot, "train")
         app.post_message(events.Paste("xyq\n"))
         await pilot.pause()
-        assert app.is_running
+        assert not app._exit
         assert len(app.screen_stack) == 1
         assert [call[0] for call in scheduler.calls] == ["jobs"]
 
@@ -284,13 +282,16 @@ async def test_pasted_text_triggers_nothing(make_app: MakeApp) -> None:
 async def test_sorting_by_a_click_on_the_header(make_app: MakeApp) -> None:
     app = make_app(FakeScheduler(make_job("1", name="b"), make_job("2", name="a"), make_job("3", name="c")))
     async with app.run_test(size=(120, 20)) as pilot:
-        await until_text(pilot, "train" if False else "NAME")
         await until(pilot, lambda: len(app.query_one(JobTable).view.rows) == 3)
-        header = screen_lines(app)[1]
+        await until_text(pilot, "ago")
+
+        def names() -> str:
+            return "".join(row.job.name for row in app.query_one(JobTable).view.rows)
+
         for expected in ("abc", "cba"):
-            await pilot.click(JobTable, offset=(header.index("NAME"), 0))
-            names = "".join(row.job.name for row in app.query_one(JobTable).view.rows)
-            assert names == expected
+            await until(pilot, lambda: "NAME" in screen_lines(app)[1])
+            await pilot.click(JobTable, offset=(screen_lines(app)[1].index("NAME"), 0))
+            await until(pilot, lambda: names() == expected)  # noqa: B023 - waited for in this round
 
 
 async def test_configured_columns_sort_and_keys(make_app: MakeApp) -> None:

@@ -94,7 +94,8 @@ async def plan_target(
     Raises:
         ActionError, QueryError: as `plan`.
     """
-    record = records.find(target.id.job, target.cluster, target.submit_time_s)
+    was_requeued = job is not None and job.restarts > 0
+    record = records.find(target.cluster, target.id, target.submit_time_s, was_requeued=was_requeued)
     if record is not None:
         return _for_task(_from_record(record), target.id)
     stored = await scheduler.stored_script(target)
@@ -125,10 +126,11 @@ def _from_record(record: RunRecord) -> ResubmitPlan:
     missing = _folder_is_there(record.work_dir)
     submission = SubmitPlan(
         script=record.script,
-        file_name=record.script_name,
+        # The file may have been changed since: what was submitted is in the record.
+        file_name=record.script_path.rpartition("/")[2] or "job",
         work_dir=record.work_dir,
-        options=tuple(record.options),
-        arguments=tuple(record.arguments),
+        options=record.options,
+        arguments=record.arguments,
         template=record.template,
         values=record.values,
         cluster=record.cluster,

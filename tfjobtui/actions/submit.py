@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import platform
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from pathlib import Path
 import tfjobtui
 from tfjobtui import directives
 from tfjobtui.actions.command_log import CommandLog
-from tfjobtui.actions.git import git_state
+from tfjobtui.actions.git import GitState, git_state
 from tfjobtui.actions.output_folders import make_output_folders
 from tfjobtui.config import Config
 from tfjobtui.directives import Option, split_options
@@ -194,8 +196,7 @@ def _make_folders(plan: SubmitPlan) -> tuple[str, ...]:
         options = plan.all_options()
     except FormatError:
         return ()  # sbatch will refuse it, in its own words
-    name = next((option.value for option in reversed(options) if option.name == "job-name"), None)
-    return make_output_folders(options, plan.work_dir, getpass.getuser(), name or plan.file_name)
+    return make_output_folders(options, plan.work_dir, getpass.getuser(), _job_name(plan))
 
 
 def _write_script(plan: SubmitPlan) -> Path:
@@ -214,7 +215,36 @@ def _write_script(plan: SubmitPlan) -> Path:
 
 def _let_old_go(folder: Path) -> None:
     """Slurm has its own copy; these are kept for a while to be looked at."""
-    import shutil
-
     for old in sorted(folder.iterdir())[:-_KEPT_SCRIPTS]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _record(plan: SubmitPlan, submitted: Submitted, git: GitState | None) -> RunRecord:
+    return RunRecord(
+        job_id=submitted.id.job,
+        submitted_at_s=submitted.command.started_at_s,
+        script=plan.script,
+        cluster=submitted.cluster,
+        user=getpass.getuser(),
+        host=platform.node(),
+        job_name=_job_name(plan),
+        options=plan.options,
+        arguments=plan.arguments,
+        work_dir=plan.work_dir,
+        template=plan.template,
+        values=dict(plan.values),
+        argv=submitted.command.argv,
+        script_path=plan.script_path or plan.file_name,
+        git_commit=git.commit if git is not None else "",
+        git_dirty=git.is_dirty if git is not None else None,
+    )
+
+
+def _job_name(plan: SubmitPlan) -> str:
+    """The name that sbatch gives the job: that of the options, else of the file."""
+    try:
+        options = plan.all_options()
+    except FormatError:
+        return plan.file_name
+    named = next((option.value for option in reversed(options) if option.name == "job-name"), None)
+    return named or plan.file_name

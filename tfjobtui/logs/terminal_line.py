@@ -12,7 +12,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
-from tfjobtui.logs.lines import PLAIN, LogLine
+from tfjobtui.logs.lines import PLAIN, LogLine, Span, Style
 from tfjobtui.logs.row import MAX_COLUMNS, TAB, Row, has_zero_width, is_narrow
 from tfjobtui.logs.sgr import styled
 from tfjobtui.model.text import printable
@@ -88,13 +88,18 @@ class TerminalLines:
         """Whole lines: most have nothing in them that a terminal would act on."""
         row = self._row
         for line in lines:
-            if row.style is PLAIN and len(line) <= MAX_COLUMNS // TAB:
-                if line.isprintable() and (line.isascii() or not has_zero_width(line)):
+            if len(line) <= MAX_COLUMNS // TAB:
+                if row.style is PLAIN and _is_plain(line):
                     yield line
                     continue
-                plain = line.rstrip("\r").replace("\t", " ")
-                if plain.isascii() and plain.isprintable():
-                    yield line.rstrip("\r").expandtabs(TAB)
+                body = line.rstrip("\r")
+                if row.style is PLAIN and body.isascii() and body.replace("\t", " ").isprintable():
+                    yield body.expandtabs(TAB)
+                    continue
+                coloured = _coloured(body, row.style)
+                if coloured is not None:
+                    shown, row.style = coloured
+                    yield shown
                     continue
             yield self._ended(line)
 
@@ -178,6 +183,35 @@ class TerminalLines:
             self._row.move(-max(1, _number(parameters, 1)))
         elif final in ("G", "`"):
             self._row.go_to(max(1, _number(parameters, 1)) - 1)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a terminal would show the text as it is, each character in a cell of its own or two."""
+    return text.isprintable() and (text.isascii() or not has_zero_width(text))
+
+
+def _coloured(text: str, style: Style) -> tuple[ShownLine, Style] | None:
+    """A whole line that has nothing but text and looks, and the style after it; `None` for any other."""
+    parts = _SGR.split(text)
+    if not all(_is_plain(part) for part in parts[::2]):
+        return None
+    spans: list[Span] = []
+    start = position = 0
+    current = style
+    for index in range(0, len(parts), 2):
+        if index:
+            style = styled(style, parts[index - 1])
+        if not parts[index]:
+            continue
+        if style is not current and style != current:
+            if current is not PLAIN and position > start:
+                spans.append(Span(start, position, current))
+            start, current = position, style
+        position += len(parts[index])
+    if current is not PLAIN and position > start:
+        spans.append(Span(start, position, current))
+    shown = "".join(parts[::2])
+    return (LogLine(shown, tuple(spans)) if spans else shown), style
 
 
 def _number(parameters: str, absent: int) -> int:

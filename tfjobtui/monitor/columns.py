@@ -140,7 +140,7 @@ COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
         Column("id", "ID", "job id; an array's waiting tasks as one row", 14, 0, _id_text, _id_key, least=8),
-        Column("name", "NAME", "job name", 22, 1, _plain("name"), _lower("name"), least=8),
+        Column("name", "NAME", "job name", 22, 1, _plain("name"), _lower("name"), least=14),
         Column(
             "state",
             "STATE",
@@ -304,18 +304,21 @@ class Placed:
     width: int
 
 
-def lay_out(names: tuple[str, ...], available: int, longest: dict[str, int]) -> list[Placed]:
+def lay_out(
+    names: tuple[str, ...], available: int, longest: dict[str, int], sorted_by: str = ""
+) -> list[Placed]:
     """Fit columns into `available` cells, one blank between them.
 
     A column wants the longest text it has to show (`longest`, at least its title, at most twice its usual
     width). What does not fit is first narrowed to `least`, then dropped, the highest rank first. What is
-    left over goes to the texts that are cut.
+    left over goes to the texts that are cut. The title of the column that is sorted by has an arrow.
     """
     columns = [COLUMNS[name] for name in names]
+    title = {c.name: len(c.title) + (c.name == sorted_by) for c in columns}
     wish = {
-        c.name: max(len(c.title), min(longest.get(c.name, c.width), max(c.width * 2, 30))) for c in columns
+        c.name: max(title[c.name], min(longest.get(c.name, c.width), max(c.width * 2, 30))) for c in columns
     }
-    least = {c.name: min(wish[c.name], max(len(c.title), c.least or wish[c.name])) for c in columns}
+    least = {c.name: min(wish[c.name], max(title[c.name], c.least or wish[c.name])) for c in columns}
     while len(columns) > 1 and sum(least[c.name] + 1 for c in columns) - 1 > available:
         columns.remove(max(columns, key=lambda c: c.rank))
     width = dict(least)

@@ -13,13 +13,15 @@ from tfjobtui.actions.control import Control, Outcome
 from tfjobtui.errors import TfjobtuiError
 from tfjobtui.model.text import printable
 from tfjobtui.monitor.view import Row
-from tfjobtui.schedulers.scheduler import Target
+from tfjobtui.schedulers.scheduler import Submitted, Target
 from tfjobtui.ui.selection import Selection, select
 
 if TYPE_CHECKING:
     from textual.app import App
 
+    from tfjobtui.actions.submit import SubmitOutcome
     from tfjobtui.ui.services import Services
+    from tfjobtui.ui.submit_form import FormState
 
 
 class JobActions:
@@ -29,6 +31,7 @@ class JobActions:
         self._app = app
         self._services = services
         self._control = Control(services.scheduler, services.command_log)
+        self._form: FormState | None = None
 
     # -- what is there already --------------------------------------------------------------
 
@@ -95,6 +98,71 @@ class JobActions:
         if answer is not None:
             targets = plan.targets(answer.field)
             await self._act("Change", self._control.update(targets, {answer.field.name: answer.value}))
+
+    # -- new jobs ---------------------------------------------------------------------------
+
+    async def submit(self) -> Submitted | None:
+        """Fill in a template and submit it. After a refusal the form comes back as it was."""
+        from tfjobtui.actions.submit import SubmitPlan, submit
+        from tfjobtui.templates import catalogue
+        from tfjobtui.ui.screens.submit import SubmitScreen
+
+        scheduler = self._services.scheduler
+        if not scheduler.capabilities.submit:
+            self._tell(scheduler.capabilities.submit.reason)
+            return None
+        templates = catalogue.load((catalogue.shipped_folder(), *self._services.config.templates.folders))
+        while True:
+            screen = SubmitScreen(templates, self._form_state(), scheduler)
+            plan: SubmitPlan | None = await self._app.push_screen_wait(screen)
+            if plan is None:
+                return None
+            call = submit(scheduler, self._services.records, self._services.command_log, plan)
+            submitted = await self._submitted(call)
+            if submitted is not None:
+                return submitted
+
+    async def resubmit(self, row: Row) -> Submitted | None:
+        """Submit the same again: of an array's row the array, of one of its tasks that task."""
+        from tfjobtui.actions import resubmit
+
+        scheduler, records = self._services.scheduler, self._services.records
+        is_array = bool(row.members) or row.job.id.tasks is not None
+        job = replace(row.job, id=row.job.id.leader) if is_array else row.job
+        try:
+            plan = await resubmit.plan(scheduler, records, job)
+        except TfjobtuiError as error:
+            await self._explain("Submit again: not possible", str(error))
+            return None
+        from tfjobtui.ui.screens.resubmit import ResubmitScreen
+
+        what = f"{'array' if is_array else 'job'} {job.id}"
+        answer: bool | None = await self._app.push_screen_wait(ResubmitScreen(plan, what))
+        if not answer:
+            return None
+        return await self._submitted(resubmit.submit(scheduler, records, self._services.command_log, plan))
+
+    async def _submitted(self, call: Awaitable[SubmitOutcome]) -> Submitted | None:
+        """Wait for the submission, and say what became of it."""
+        try:
+            outcome = await call
+        except TfjobtuiError as error:
+            await self._explain("Not submitted", str(error))
+            return None
+        finally:
+            self._services.poller.action_done()
+        self._tell(
+            " ".join((_sentence(outcome.summary), *outcome.notes, *outcome.submitted.messages.splitlines()))
+        )
+        return outcome.submitted
+
+    def _form_state(self) -> FormState:
+        """What was filled in before."""
+        from tfjobtui.ui.submit_form import FormState
+
+        if self._form is None:
+            self._form = FormState()
+        return self._form
 
     # -- the parts of an action -------------------------------------------------------------
 

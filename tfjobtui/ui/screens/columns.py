@@ -55,9 +55,7 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         return tuple(name for name in self._order if name in self._chosen)
 
     def compose_body(self) -> ComposeResult:
-        yield _List(
-            *(self._option(name) for name in self._order), id="columns", markup=False, compact=True
-        )
+        yield _List(*(self._option(name) for name in self._order), id="columns", markup=False, compact=True)
         yield plain("space shows or hides, J and K move, r resets", "note")
 
     def compose_buttons(self) -> ComposeResult:

@@ -151,6 +151,11 @@ class Dialog(ModalScreen[Result]):
             self._due = None
         return too_quick
 
+    @property
+    def is_about_to_act(self) -> bool:
+        """A dangerous key was pressed, and waits for whether another follows at once."""
+        return self._due is not None
+
     def on_paste(self, event: events.Paste) -> None:
         """Pasted text is for fields alone."""
         event.stop()
@@ -254,3 +259,13 @@ def _cut(text: Text, width: int) -> Text:
     cut = text.copy()
     cut.truncate(width, overflow="ellipsis")
     return cut
+
+
+def script_lines(script: str, width: int) -> list[Text]:
+    """The script with its options made to stand out; a long line goes on below, so that all of it is seen."""
+    lines: list[Text] = []
+    for line in script.split("\n"):
+        text = printable(line)
+        style = "bold" if line.startswith("#SBATCH") else "dim" if line.startswith("#") else ""
+        lines += [Text(text[at : at + width], style=style) for at in range(0, max(1, len(text)), width)]
+    return lines

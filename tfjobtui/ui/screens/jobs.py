@@ -31,7 +31,7 @@ from tfjobtui.ui.widgets.bars import Bar, KeyHints
 from tfjobtui.ui.widgets.details import DetailsView, Shown
 from tfjobtui.ui.widgets.filter_bar import FilterBar
 from tfjobtui.ui.widgets.job_table import JobTable
-from tfjobtui.ui.widgets.log_view import LogView
+from tfjobtui.ui.widgets.log_view import LogView, locator
 
 REST_S = 0.35
 """How long the cursor must rest before its job is asked for."""
@@ -197,7 +197,7 @@ class JobsScreen(Screen[None]):
             )
         self._show_status()
         if first:
-            self.app.first_rows_shown()  # type: ignore[attr-defined]
+            self.set_timer(0.5, self.app.first_rows_shown)  # type: ignore[attr-defined]
 
     def on_queue_not_read(self, message: QueueNotRead) -> None:
         self._freshness.failed(message.update)
@@ -312,10 +312,13 @@ class JobsScreen(Screen[None]):
         view = self._pane_view()
         if not isinstance(view, kind):
             await self.pane.remove_children()
-            view = kind(id="pane-view") if kind is DetailsView else LogView(self.services, id="pane-view")
+            view = DetailsView(id="pane-view") if kind is DetailsView else self._new_log_view()
             self.pane.add_class("-open")
             await self.pane.mount(view)
         return view
+
+    def _new_log_view(self) -> LogView:
+        return LogView(locator(self.services.scheduler), id="pane-view")
 
     async def action_details(self) -> None:
         view = self._pane_view()

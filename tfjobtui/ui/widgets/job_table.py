@@ -111,7 +111,7 @@ class JobTable(ScrollView, can_focus=True):
         self._first_column = 0
         self._longest: dict[str, int] = {}
         self._placed: list[Placed] = []
-        self._placed_for: tuple[int, int] = (-1, -1)
+        self._placed_for: tuple[int, int, str] | None = None
         self._range_from: str | None = None
         self._range_base: dict[str, Job] = {}
         self._cursor_line = 0
@@ -126,7 +126,7 @@ class JobTable(ScrollView, can_focus=True):
         line_before = self._cursor_line
         self.virtual_size = Size(self.size.width, len(self.view.rows) + 1)
         self._measure()
-        self._placed_for = (-1, -1)
+        self._placed_for = None
         if before > 0:
             self.scroll_to(
                 y=max(0, self.view.cursor - line_before), animate=False, immediate=True, force=True
@@ -139,7 +139,7 @@ class JobTable(ScrollView, can_focus=True):
         self.columns = tuple(columns) or DEFAULT_COLUMNS
         self._first_column = 0
         self._measure()
-        self._placed_for = (-1, -1)
+        self._placed_for = None
         self.refresh()
 
     def _measure(self) -> None:
@@ -157,12 +157,14 @@ class JobTable(ScrollView, can_focus=True):
             self._longest[name] = min(longest, max(column.width * 2, 40))
 
     def _layout(self) -> list[Placed]:
-        width = self.size.width - GUTTER - self.scrollbar_size_vertical
-        wanted = (width, self._first_column)
+        width = max(10, self.size.width - GUTTER - self.scrollbar_size_vertical)
+        wanted = (width, self._first_column, self.view.sort)
         if self._placed_for != wanted:
             # The id stays in sight when the columns are shifted.
             names = self.columns[:1] + self.columns[1 + self._first_column :]
-            self._placed = lay_out(names, max(width, 10), self._longest)
+            self._placed = lay_out(names, width, self._longest, self.view.sort)
+            if len(self._placed) < len(names):  # the last cell is for the sign that there are more
+                self._placed = lay_out(names, width - 1, self._longest, self.view.sort)
             self._placed_for = wanted
         return self._placed
 
@@ -301,7 +303,7 @@ class JobTable(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self.virtual_size = Size(self.size.width, len(self.view.rows) + 1)
-        self._placed_for = (-1, -1)
+        self._placed_for = None
         self._keep_in_sight()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

@@ -55,6 +55,8 @@ REPAINT_S = 0.25
 READ_BYTES = 256 * 1024
 """What is read and parsed in one go. Parsing holds the interpreter, so it is little; more follows at once."""
 SKIP_BYTES = 8 * 1024 * 1024
+MAX_FILLS = 64
+"""How many blocks are read to fill the screen, where the log's end is progress bars: megabytes for a line."""
 SHIFT = 8
 """Columns that the left and right keys move by."""
 
@@ -128,15 +130,6 @@ def wrap_cuts(text: str, width: int) -> tuple[tuple[int, int], ...]:
     return tuple(zip([0, *ends], ends, strict=False)) or ((0, len(text)),)
 
 
-def _height(text: str, width: int) -> int:
-    """How many rows a text takes."""
-    if len(text) * 2 <= width:
-        return 1
-    if text.isascii():
-        return -(-len(text) // width)
-    return len(wrap_cuts(text, width))
-
-
 def cut_in_the_middle(text: str, width: int) -> str:
     """At most so many cells, with `…` in place of what is left out: a path's end says most."""
     if cell_len(text) <= width:
@@ -167,6 +160,8 @@ class Rows:
         self._lines = lines
         self._width = width
         self._first = lines.first_index
+        self._lengths = array("l")
+        """Of each line: its characters, negative where one may be wider than a column."""
         self._ends = array("q")
         self.top = 0
         self._fit_end(self._first)
@@ -196,29 +191,51 @@ class Rows:
         kept = max(first, self._first) + 1
         gone = kept - self._first
         if gone > len(self._ends):
-            self.top, self._ends, self._first = self.end, array("q"), first
+            self.top, self._first = self.end, first
+            del self._ends[:], self._lengths[:]
             self._fit_end(first)
             return
-        heights = self._heights(first, kept)
+        lengths = self._measured(first, kept)
+        heights = self._heights(lengths, first)
         self.top = self._ends[gone - 1] - sum(heights)
+        self._lengths = lengths + self._lengths[gone:]
         self._ends = array("q", accumulate(heights, initial=self.top))[1:] + self._ends[gone:]
         self._first = first
 
     def _fit_end(self, number: int) -> None:
-        del self._ends[number - self._first :]
-        heights = self._heights(self._first + len(self._ends), self._lines.end_index)
-        self._ends.extend(array("q", accumulate(heights, initial=self.end))[1:])
+        del self._ends[number - self._first :], self._lengths[number - self._first :]
+        start = self._first + len(self._ends)
+        lengths = self._measured(start, self._lines.end_index)
+        self._lengths.extend(lengths)
+        self._ends.extend(array("q", accumulate(self._heights(lengths, start), initial=self.end))[1:])
 
-    def _heights(self, first: int, end: int) -> list[int]:
-        if not self._width:
-            return [1] * (end - first)
-        return [_height(self._lines.at(number).text, self._width) for number in range(first, end)]
+    def _measured(self, first: int, end: int) -> array[int]:
+        texts = (self._lines.at(number).text for number in range(first, end))
+        return array("l", (len(text) if text.isascii() else -len(text) for text in texts))
+
+    def _heights(self, lengths: array[int], first: int) -> list[int]:
+        """How many rows each of the lines from `first` on takes."""
+        width = self._width
+        if not width:
+            return [1] * len(lengths)
+        return [
+            1
+            if -width <= 2 * length <= width
+            else -(-length // width)
+            if length > 0
+            else self._wrapped_height(first + index)
+            for index, length in enumerate(lengths)
+        ]
+
+    def _wrapped_height(self, number: int) -> int:
+        return len(wrap_cuts(self._lines.at(number).text, self._width))
 
     def rewrap(self, width: int, row: int) -> int:
         """Lay out for another width (0: not wrapped); gives the row where the line of `row` now begins."""
         index = bisect_right(self._ends, row)
         self._width = width
-        self._fit_end(self._first)
+        heights = self._heights(self._lengths, self._first)
+        self._ends = array("q", accumulate(heights, initial=self.top))[1:]
         return self._begin(min(index, len(self._ends)))
 
     def _begin(self, index: int) -> int:
@@ -309,6 +326,8 @@ class LogView(ScrollView, can_focus=True):
         self._timer: Timer | None = None
         self._painted_at = 0.0
         self._is_placing = False
+        self._width = 0
+        """The columns beside the scroll bar."""
         self._forget()
 
     def _forget(self) -> None:
@@ -324,6 +343,7 @@ class LogView(ScrollView, can_focus=True):
         self._is_following = True
         self._wants_earlier = False
         self._wants_top = False
+        self._fills = MAX_FILLS
         self._row = 0
         self._seen_end = 0
         self._left = 0
@@ -489,6 +509,9 @@ class LogView(ScrollView, can_focus=True):
             self._show_soon()
         if self.path is not None and not had_path:
             self._has_appeared(self.path)
+        if self._rows.count < self.size.height and reader.has_earlier and self._fills > 0:
+            self._fills -= 1
+            self._wants_earlier = True
         if self._wants_earlier:
             await self._read_back(reader)
         return change
@@ -534,11 +557,6 @@ class LogView(ScrollView, can_focus=True):
     # -- the place ------------------------------------------------------------------------
 
     @property
-    def _width(self) -> int:
-        """The columns beside the scroll bar."""
-        return max(0, self.scrollable_size.width)
-
-    @property
     def _wrap_width(self) -> int:
         return self._width if self._wrap else 0
 
@@ -556,13 +574,21 @@ class LogView(ScrollView, can_focus=True):
         self._row = max(self._row, self._rows.top)
         self._is_placing = True
         try:
-            self.virtual_size = Size(self._width, self._rows.count + self._head)
+            self._set_height(self._rows.count + self._head)
+            if self.max_scroll_y == 0 and not self._wants_top:
+                self._is_following = True  # all of it is in sight
             y = self.max_scroll_y if self._is_following else self._row - self._rows.top
             if y != self.scroll_y:
                 self.scroll_to(y=y, animate=False, force=True)
         finally:
             self._is_placing = False
         self.refresh()
+
+    def _set_height(self, rows: int) -> None:
+        """Set the virtual size. By plain assignment Textual would lay out and draw the whole screen again."""
+        self.set_reactive(LogView.virtual_size, Size(self._width, rows))
+        self.vertical_scrollbar.window_virtual_size = rows
+        self.vertical_scrollbar.window_size = self.size.height
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -594,6 +620,7 @@ class LogView(ScrollView, can_focus=True):
             self._wake.set()
 
     def on_resize(self, event: events.Resize) -> None:
+        self._width = max(0, self.scrollable_size.width)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -612,11 +639,14 @@ class LogView(ScrollView, can_focus=True):
         if not self._rows.count:
             return self._explanation(y - 2, width)
         found = self._rows.at(self._rows.top + self.scroll_offset.y + y - head)
+        base = self._style("")
         if found is None:
-            return Strip.blank(width, self._style(""))
+            return Strip.blank(width, base)
         line, part = found
+        if not line.spans and not line.is_marker and line.text.isascii() and len(line.text) <= width:
+            return Strip([Segment(line.text.ljust(width), base)], width)
         strip = self._wrapped(line, part, width) if self._wrap else self._single(line, width)
-        return strip.apply_style(self._style("")).adjust_cell_length(width, self._style(""))
+        return strip.apply_style(base).adjust_cell_length(width, base)
 
     @staticmethod
     def _wrapped(line: LogLine, part: int, width: int) -> Strip:
@@ -721,11 +751,16 @@ class LogView(ScrollView, can_focus=True):
             self._look_back()
 
     def action_top(self) -> None:
-        self.scroll_to(y=0, animate=False)
-        self._stop_following()
-        if self._reader is not None and not self._is_following:
-            self._wants_top = self._wants_earlier = True
-            self._wake.set()
+        """To the first line; what has not been read of the log is read for it, as far as it is kept."""
+        if self._reader is None or not self._rows.count:
+            return
+        if self._is_following:
+            self._is_following = False
+            self._seen_end = self._finished
+        self._row = self._rows.top
+        self._wants_top = self._wants_earlier = True
+        self._place()
+        self._wake.set()
 
     def action_follow(self) -> None:
         self._go_on()

@@ -1,0 +1,88 @@
+"""The trainer's files, as its docstring describes them."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tfjobtui.errors import FormatError
+from tfjobtui.runs.telemetry import RunInfo, RunStatus, read_run, read_status
+
+
+def test_absent(tmp_path: Path) -> None:
+    assert read_run(tmp_path) is None
+    assert read_status(tmp_path / "no" / "folder") is None
+
+
+def test_status(tmp_path: Path) -> None:
+    values = {
+        "version": 1,
+        "time": 1.5,
+        "status": "running",
+        "attempt": 0,
+        "step": 20,
+        "total_steps": 100,
+        "epoch": 2,
+        "epochs": 10,
+        "loss": "NaN",
+        "val_loss": "-Infinity",
+        "accuracy": None,
+        "eta_s": 12,
+        "later": {},
+    }
+    (tmp_path / "status.json").write_text(json.dumps(values))
+    status = read_status(tmp_path)
+    assert status is not None
+    assert status.loss is not None
+    assert math.isnan(status.loss)
+    assert (status.val_loss, status.accuracy, status.eta_s) == (-math.inf, None, 12.0)
+    assert (status.status, status.step, status.total_steps, status.epoch) == ("running", 20, 100, 2)
+
+
+def test_run(tmp_path: Path) -> None:
+    values = {
+        "version": 1,
+        "attempt": 1,
+        "started": 2.0,
+        "job": {"job_id": "12_3"},
+        "data": {"name": "digits"},
+        "settings": {"epochs": 3, "seed": None},
+        "command": ["python", "-m", "tfjob_trainer"],
+        "total_steps": 66,
+        "folder": "/runs/a",
+    }
+    (tmp_path / "run.json").write_text(json.dumps(values))
+    assert read_run(tmp_path) == RunInfo(
+        attempt=1,
+        started_s=2.0,
+        job_id="12_3",
+        command=("python", "-m", "tfjob_trainer"),
+        settings=(("epochs", "3"), ("seed", "")),
+        data_name="digits",
+        total_steps=66,
+        folder="/runs/a",
+    )
+
+
+def test_wrong_kinds_are_not_known(tmp_path: Path) -> None:
+    values = {
+        "version": 1,
+        "job": 3,
+        "step": "many",
+        "loss": "low",
+        "status": 5,
+        "epoch": True,
+        "eta_s": 10**400,
+    }
+    (tmp_path / "status.json").write_text(json.dumps(values))
+    (tmp_path / "run.json").write_text(json.dumps(values))
+    assert read_status(tmp_path) == RunStatus()
+    assert read_run(tmp_path) == RunInfo()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2}', '{"version": "1"}'])
+def test_broken(tmp_path: Path, text: str) -> None:
+    (tmp_path / "status.json").write_text(text)
+    with pytest.raises(FormatError):
+        read_status(tmp_path)
