@@ -6,9 +6,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.cluster.client import VARIABLE, Cluster
+
+# The folder of examples would be written into the checkout, which the tests' user may not be able to do;
+# a deadline would make a slow machine a failure.
+hypothesis.settings.register_profile("tests", database=None, deadline=None)
+hypothesis.settings.load_profile("tests")
 
 SLURM_PREFIXES = ("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SINFO_")
 NO_SKIPS = "TFJOBTUI_NO_SKIPS"

@@ -185,3 +185,9 @@ def test_no_toml_is_read_where_there_is_no_file(tmp_path: Path) -> None:
         "sys.exit(any(name in sys.modules for name in ('tomllib', 'difflib', 'asyncio')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_action_with_a_dot_may_be_written_in_every_way_of_toml(files: tuple[Path, Path]) -> None:
+    write(files[1], '[keys]\njobs.cancel = "c"\n"jobs.hold" = "h"\n[keys.app]\nhelp = "f1,question_mark"\n')
+    keys = dict(load(*files).keys)
+    assert keys == {"jobs.cancel": "c", "jobs.hold": "h", "app.help": "f1,question_mark"}

@@ -1,10 +1,16 @@
 """#SBATCH lines by sbatch's own rules, which are not the shell's."""
 
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tfjobtui.directives import Directive, Option, change, parse_submit_line, read, split_options
+from tfjobtui.directives import Directive, Option, _components, change, parse_submit_line, read, split_options
 from tfjobtui.errors import FormatError, UsageError
 
 
@@ -163,10 +169,13 @@ def test_refuses_what_can_not_stand_in_a_directive(changes: dict[str, str | None
         change(SCRIPT, changes)
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"])),
     st.sampled_from(["-J old", "-Jold", "--job-name=old", "--job-name old", "-n 1", "-HJ old -Q", "-Jx -Jy"]),
 )
+@example(":", "-J old")
+@example("HetJob", "-J old")
 def test_any_value_comes_back_and_nothing_breaks_out(value: str, line: str) -> None:
     script = f"#!/bin/sh\n#SBATCH {line} # remark\n#SBATCH -c 2\ntrue\n"
     changed = change(script, {"job-name": value})
@@ -179,6 +188,7 @@ def test_any_value_comes_back_and_nothing_breaks_out(value: str, line: str) -> N
     assert change(changed, {"job-name": value}) == changed
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("#SBATCH -p\n\"'\\ hetjob=x:H")))
 def test_reading_never_fails_otherwise(text: str) -> None:
     try:
@@ -210,3 +220,38 @@ def test_submit_line() -> None:
     assert not parse_submit_line("sbatch --comment=a  b.sh").is_certain
     assert not parse_submit_line("sbatch --unknown b.sh").is_certain
     assert not parse_submit_line("").is_certain
+
+
+@pytest.mark.skipif(shutil.which("sbatch") is None, reason="compares with Slurm's own sbatch")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-J \"Big sim\" --comment='it\\'s' -n 2#x",
+        '-J "a\'b" -c\'3\' --comment="a\\\\b \\"c\\" #d" # end',
+        "--comment=a\\\tb -n 1",
+        "--comment=a\\\\ -n 1\\",
+        '"" -n 2',
+        "-n 3 hetjob -p x",
+        "-n 3 HETJOB",
+        "hetjobs -n 3",
+        "-p$HOME -J`x` ;#",
+        "-J 'ä ö' \v -n\f2",
+        "",
+    ],
+)
+def test_words_are_those_that_sbatch_finds(line: str, tmp_path: Path) -> None:
+    config = tmp_path / "slurm.conf"
+    config.write_text("ClusterName=x\nSlurmctldHost=localhost\nNodeName=n1\nPartitionName=p Nodes=n1\n")
+    # The last directive is wrong, so that sbatch ends before it looks for a controller.
+    script = f"#!/bin/sh\n#SBATCH {line}\n#SBATCH stop-here\ntrue\n"
+    (tmp_path / "job.sh").write_text(script)
+    done = subprocess.run(
+        ["sbatch", "-vvv", str(tmp_path / "job.sh")],
+        env={"PATH": os.environ["PATH"], "SLURM_CONF": str(config)},
+        capture_output=True,
+        timeout=20,
+    )
+    said = done.stderr.decode()
+    assert "Invalid directive" in said or "unrecognized option" in said
+    found = re.findall(r'Found in script, argument "(.*)"$', said, re.MULTILINE)
+    assert [word.text for word in _components(script.split("\n"))[0]] == found

@@ -20,7 +20,7 @@ Named tuples and not dataclasses: this module is on the way of every start, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -360,10 +360,21 @@ def _map_keys(section: str) -> list[str]:
 def _read_map(path: Path, name: str, content: object) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: {name} must be a table: [{name}]")
+    if name == "keys":
+        content = dict(_flat(content))
     for key in content:
         if name == "slurm.commands" and key not in COMMANDS:
             raise _unknown(path, f"{name}.{key}", "command", key, COMMANDS)
     return {f"{name}.{key}": _fit(path, f"{name}.{key}", _MAPS[name], content[key]) for key in content}
+
+
+def _flat(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """`jobs.cancel = "c"` is a table in a table to TOML, and one id to us."""
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _fit(path: Path, name: str, reader: _Reader, value: object) -> Any:

@@ -159,10 +159,14 @@ def quoted(value: str) -> str:
     """
     if re.search(r"[\n\r\0]", value):
         raise UsageError("a value of an #SBATCH line can't have a line break or a NUL character in it")
-    if value and re.fullmatch(r"[\w%+,./:=@^~&|*!?()\[\]{}<>$;-]+", value, re.ASCII):
+    if _NEEDS_NO_QUOTES.fullmatch(value) and not _SEPARATOR.match(value):
         return value
     # sbatch takes a backslash as an escape also within quotes.
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+_NEEDS_NO_QUOTES = re.compile(r"[\w%+,./=@^~&|*!?()\[\]{}<>$;-][\w%+,./:=@^~&|*!?()\[\]{}<>$;-]*", re.ASCII)
+"""A word can't begin with a colon."""
 
 
 # ---- Words
@@ -227,7 +231,7 @@ def _word(line: str, number: int, position: int) -> tuple[str, int]:
             break
         if char == "\\":
             following = line[position + 1 : position + 2]
-            # sbatch lets an escape save a space, but no other blank, from ending the word.
+            # From 24.05 on an escape saves a space, but no other blank, from ending the word.
             if following and (following == " " or quote or following not in _BLANKS):
                 text.append(following)
                 position += 1

@@ -62,7 +62,9 @@ class CommandTimeoutError(CommandError):
 class CommandFailedError(CommandError):
     """The command ended with an error; `stderr` holds its own words."""
 
-    def __init__(self, message: str, argv: Sequence[str], returncode: int, stderr: str, hint: str = "") -> None:
+    def __init__(
+        self, message: str, argv: Sequence[str], returncode: int, stderr: str, hint: str = ""
+    ) -> None:
         super().__init__(message, argv, hint)
         self.returncode = returncode
         self.stderr = stderr

@@ -122,7 +122,9 @@ class EarlyProcess:
     reads a pipe: it holds the interpreter for none of that time.
     """
 
-    def __init__(self, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> None:
         self._argv = tuple(argv)
         self._timeout_s = timeout_s
         self._started = time.monotonic()
@@ -176,7 +178,7 @@ class EarlyProcess:
         Raises:
             CommandNotFoundError, CommandTimeoutError: as `run` does.
         """
-        while not self._done.is_set():
+        while not self._done.is_set():  # noqa: ASYNC110 - set by a thread that began before there was a loop
             await asyncio.sleep(0.005)
         if self._error is not None:
             raise self._error

@@ -9,7 +9,8 @@ from tfjobtui.actions import logfiles
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import ExitCode
 from tfjobtui.model.state import JobState
-from tfjobtui.schedulers.scheduler import EndedJob, Stream, Target
+from tfjobtui.model.stream import Stream
+from tfjobtui.schedulers.scheduler import EndedJob, Target
 
 
 async def test_a_log_that_the_queue_tells_costs_no_question(tmp_path: Path) -> None:

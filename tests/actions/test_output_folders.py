@@ -46,3 +46,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file")
     (note,) = make(tmp_path, output="logs/x.out")
     assert "cannot be made" in note
+
+
+def test_a_folder_of_work_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+    assert make(tmp_path / "gone", output="logs/x.out") == ()
+    assert not (tmp_path / "gone").exists()

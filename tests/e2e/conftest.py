@@ -40,9 +40,7 @@ def program(
     def start(*argv: str, columns: int = 120, rows: int = 36, **env: str) -> Terminal:
         surroundings = {**os.environ, **slurm_env, "LANG": "C.UTF-8", "COLORTERM": "truecolor", **env}
         surroundings.pop("TMUX", None)
-        terminal = Terminal(
-            ["tfjobtui", *argv], surroundings, columns=columns, rows=rows, cwd=str(work_dir)
-        )
+        terminal = Terminal(["tfjobtui", *argv], surroundings, columns=columns, rows=rows, cwd=str(work_dir))
         running.append(terminal)
         return terminal
 

@@ -84,8 +84,12 @@ def test_without_a_terminal_it_says_what_to_use(slurm_env: dict[str, str]) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_another_users_job_is_refused_in_slurms_words(cluster: Cluster, program: Start, tmp_path: Path) -> None:
-    done = cluster.as_second("sbatch", "--parsable", "-p", "cpu", "-J", "theirs", "-t", "5", "--wrap", "sleep 200", cwd="/tmp")
+def test_another_users_job_is_refused_in_slurms_words(
+    cluster: Cluster, program: Start, tmp_path: Path
+) -> None:
+    done = cluster.as_second(
+        "sbatch", "--parsable", "-p", "cpu", "-J", "theirs", "-t", "5", "--wrap", "sleep 200", cwd="/tmp"
+    )
     job = done.stdout.strip()
     try:
         terminal = program()

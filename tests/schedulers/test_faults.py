@@ -14,7 +14,7 @@ from tfjobtui.errors import QueryError, SubmissionError
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.scheduler import SubmitRequest, Target
-from tfjobtui.schedulers.slurm.squeue import layout
+from tfjobtui.schedulers.slurm.form import layout
 
 __all__ = ["standins"]
 

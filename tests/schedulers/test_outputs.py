@@ -116,6 +116,7 @@ def test_who_a_refusal_is_about() -> None:
         Complaint("25", "Access/permission denied"),
         Complaint("26", "Invalid user id"),
         Complaint("22_2", "Job has already finished"),
+        Complaint("22_3", "No error"),
         Complaint("23_1-3", "Job is pending execution"),
         Complaint("2_3", "not found"),
     )

@@ -133,7 +133,7 @@ async def test_a_job_that_fails(bench: Bench) -> None:
     ended = await bench.ended(Target.of(row))
     assert (ended.state, ended.exit_code) == (JobState.FAILED, ExitCode(3))
     assert ended.work_dir == str(bench.folder)
-    assert ended.submit_line.startswith("sbatch --parsable")
+    assert "sbatch --parsable --partition=cpu" in ended.submit_line
 
 
 async def test_cancelling_what_waits_spares_what_has_started(bench: Bench) -> None:
@@ -166,7 +166,7 @@ async def test_cancelling_what_waits_spares_what_has_started(bench: Bench) -> No
 async def test_a_het_job(bench: Bench) -> None:
     head = (
         "#SBATCH --partition=cpu --mem=16M --time=10\n#SBATCH hetjob\n"
-        "#SBATCH --partition=gpu --gres=gpu:1 --mem=16M --time=10\n"
+        "#SBATCH --partition=gpu --gres=gpu:a100:1 --mem=16M --time=10\n"
     )
     taken = await bench.submit(head=head)
     rows = await bench.until(
@@ -199,13 +199,16 @@ async def test_hold_release_change_and_priority(bench: Bench) -> None:
     (refused,) = await bench.slurm.requeue([target])
     assert not refused.ok
     assert "waiting already" in refused.message
-    later = await bench.slurm.update(target, {"StartTime": "now+1hour"})
-    assert later.ok, later.message
+    moved = await bench.slurm.update(target, {"Partition": "closed"})
+    assert moved.ok, moved.message
     (released,) = await bench.slurm.release([target])
     assert released.ok
     (row,) = await bench.rows(taken.id)
     assert row.reason != "JobHeldUser"
-    factors = await bench.slurm.priority(target)
+    end = time.monotonic() + PATIENCE_S
+    while not (factors := await bench.slurm.priority(target)):  # the scheduler has to see it first
+        assert time.monotonic() < end
+        await asyncio.sleep(0.2)
     assert {"Age", "Job size", "Partition", "QOS", "Nice"} <= {factor.name for factor in factors}
     (held,) = await bench.slurm.hold([target])
     assert held.ok
@@ -223,6 +226,15 @@ async def test_a_requeued_job_keeps_its_id(bench: Bench, cluster: Cluster) -> No
     assert await bench.slurm.ended([target]) == ()
     cluster.root("scontrol", "update", f"JobId={taken.id}", "StartTime=now")
     assert (await bench.running(taken.id)).restarts == 1
+
+
+async def test_a_refusal_of_some_tasks_does_not_hide_what_was_done(bench: Bench) -> None:
+    taken = await bench.submit(*SMALL, "--array=1-4%1")
+    job = await bench.running(taken.id)
+    (result,) = await bench.slurm.requeue([Target.of(job, whole=True)])
+    assert result.ok
+    assert result.message.startswith(f"Not for {taken.id}_2-4: Job is pending execution")
+    await bench.until(taken.id, lambda rows: any(row.id.tasks and 1 in row.id.tasks for row in rows))
 
 
 async def test_another_users_job(bench: Bench, cluster: Cluster) -> None:
@@ -302,8 +314,9 @@ async def test_partitions_and_nodes(bench: Bench) -> None:
 
 
 async def test_usage_of_a_running_job(bench: Bench) -> None:
-    taken = await bench.submit(*SMALL, body="while :; do :; done & sleep 300")
+    taken = await bench.submit(*SMALL, "--array=7-8", body="while :; do :; done & sleep 300")
     target = Target.of(await bench.running(taken.id))
+    assert target.id.task is not None
     end = time.monotonic() + PATIENCE_S
     measured: list[str] = []
     while not measured:

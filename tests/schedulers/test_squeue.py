@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import ExitCode, Gpus, Job
 from tfjobtui.model.state import JobState
-from tfjobtui.schedulers.slurm.squeue import PIECE, Layout, Reader, Reading, layout
+from tfjobtui.schedulers.slurm.form import Layout, layout
+from tfjobtui.schedulers.slurm.squeue import PIECE, Reader, Reading
 
 USUAL = {
     "JobArrayID": "901",

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfjobtui.directives import read as read_directives
@@ -90,6 +90,7 @@ def test_renders_values_and_directives(template: Template) -> None:
     assert "##SBATCH --gpus-per-node=1\n# A remark.\n" in script
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"])))
 def test_no_value_breaks_out(value: str) -> None:
     template = Template("x", Path("x"), SCRIPT, parameters=read_header(SCRIPT).parameters)

@@ -274,7 +274,7 @@ async def test_of_several_templates_one_is_chosen_and_a_broken_one_shows_its_err
         assert "Another [red]it[/]" in text
         assert "✗" in text
         await pilot.press("j", "enter")  # the broken one
-        await until(pilot, lambda: "bad.sbatch is broken" in screen_text(app).replace("\n", ""))
+        await until(pilot, lambda: "bad is broken" in screen_text(app))
         await pilot.press("ctrl+s")
         await pilot.pause()
         assert not app.scheduler.requests

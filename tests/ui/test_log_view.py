@@ -23,7 +23,7 @@ from tfjobtui.logs.lines import LogLine, Span, Style
 from tfjobtui.logs.location import LogLocation
 from tfjobtui.logs.reader import LogChange, LogReader
 from tfjobtui.model.job import Job
-from tfjobtui.schedulers.scheduler import Stream
+from tfjobtui.model.stream import Stream
 from tfjobtui.ui.widgets import log_view
 from tfjobtui.ui.widgets.log_view import LogView, Rows, cut_in_the_middle, segments_of, wrap_cuts
 
@@ -212,6 +212,42 @@ async def test_the_top_is_the_first_line_of_the_file(folder: Folder, log: Path) 
         await story.pilot.press("g")
         await story.until(lambda: story.body[0] == "line 0")
         assert not story.follows()
+
+
+async def test_a_log_that_is_all_in_sight_is_followed(folder: Folder, log: Path) -> None:
+    add(log, "one\ntwo\n")
+    async with opened(folder) as story:
+        await story.shows("two")
+        await story.pilot.press("g", "k")
+        add(log, numbered(0, 50))
+        await story.shows("line 49")
+
+
+async def test_megabytes_of_a_bar_before_the_end_still_fill_the_screen(folder: Folder, log: Path) -> None:
+    for epoch in range(9):
+        bars = "".join(f"\r{step}/9999 {'━' * 20}" for step in range(3000))
+        add(log, f"Epoch {epoch}\n{bars}\n")
+    async with opened(folder) as story:
+        await story.until(lambda: "" not in story.body)
+        assert story.body[-1].startswith("2999/9999")
+        assert story.body[-2] == "Epoch 8"
+
+
+async def test_another_size_of_the_terminal_keeps_following_or_the_place(folder: Folder, log: Path) -> None:
+    add(log, "".join(f"{number} " + "words " * 20 + "\n" for number in range(200)))
+    async with opened(folder) as story:
+        await story.shows("199 words")
+        for width, height in ((60, 30), (120, 9), (80, 20)):
+            await story.pilot.resize_terminal(width, height)
+            await story.pilot.pause()
+            assert story.follows()
+            assert "199 words" in story.view.visible_text
+        await story.pilot.press(*["ctrl+u"] * 3)
+        first = next(line for line in story.body if line[0].isdigit())
+        await story.pilot.resize_terminal(50, 12)
+        await story.pilot.pause()
+        assert not story.follows()
+        assert first[:10] in story.view.visible_text
 
 
 async def test_a_cut_is_marked_and_what_follows_shown_from_its_start(folder: Folder, log: Path) -> None:
@@ -484,16 +520,16 @@ async def test_repaints_are_few_however_fast_the_log(
 ) -> None:
     monkeypatch.setattr(log_view, "POLL_S", 0.01)
     places: list[float] = []
-    place = LogView._place
+    arrange = LogView._arrange
 
     def counted(view: LogView) -> None:
         places.append(time.monotonic())
-        place(view)
+        arrange(view)
 
     add(log, "start\n")
     async with opened(folder) as story:
         await story.shows("start")
-        monkeypatch.setattr(LogView, "_place", counted)
+        monkeypatch.setattr(LogView, "_arrange", counted)
         for number in range(60):
             add(log, f"line {number}\n")
             await asyncio.sleep(0.02)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tfjobtui.actions.submit_line import first_options, value_of
 from tfjobtui.errors import QueryError
-from tfjobtui.logs import location
 from tfjobtui.logs.location import LogLocation, LogQuery, locate
 from tfjobtui.logs.patterns import PatternIds
 from tfjobtui.model.job import Job
-from tfjobtui.schedulers.scheduler import EndedJob, JobDetails, Scheduler, Stream, Target
+from tfjobtui.model.stream import Stream
+from tfjobtui.schedulers.scheduler import EndedJob, JobDetails, Scheduler, Target
 
 _FIELDS = {Stream.STDOUT: "StdOut", Stream.STDERR: "StdErr"}
 
@@ -22,7 +22,7 @@ def of_job(
 ) -> LogLocation:
     """The log of a job that stands in the queue; `details` make it surer. Looks at files, asks nobody."""
     path = details.get(_FIELDS[stream]) if details is not None else ""
-    return locate(LogQuery.of(job, location.Stream(stream.value), path, release(version)))
+    return locate(LogQuery.of(job, stream, path, release(version)))
 
 
 def of_ended(ended: EndedJob, stream: Stream = Stream.STDOUT, version: str = "") -> LogLocation:
@@ -32,7 +32,7 @@ def of_ended(ended: EndedJob, stream: Stream = Stream.STDOUT, version: str = "")
     stderr = ended.stderr_pattern or value_of(line, "error")
     first_node = "" if any(mark in ended.nodes for mark in ",[") else ended.nodes
     query = LogQuery(
-        stream=location.Stream(stream.value),
+        stream=stream,
         ids=PatternIds(
             job_id=ended.raw_id,
             array_job_id=ended.id.job if ended.id.is_array else None,

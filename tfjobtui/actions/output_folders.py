@@ -20,6 +20,8 @@ def make_output_folders(
     `options` are those that count, the script's before the command line's. Gives sentences about what was
     made, and about what could not be.
     """
+    if not Path(work_dir).is_dir():
+        return ()  # sbatch will say so; making it again would hide that it is gone
     chosen = {option.name: option.value or "" for option in options}
     base = os.path.join(work_dir, chosen.get("chdir", ""))  # noqa: PTH118 - patterns are no paths yet
     notes = []

@@ -17,8 +17,10 @@ from pathlib import Path
 from tfjobtui import __version__
 from tfjobtui.config import Config
 from tfjobtui.errors import QueryError, TfjobtuiError
+from tfjobtui.model.ids import JobId
 from tfjobtui.paths import make_private, site_config, state_dir, user_config
-from tfjobtui.schedulers.scheduler import Scheduler
+from tfjobtui.schedulers.scheduler import Scheduler, Target
+from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.settings import COMMANDS, USUAL_FOLDERS, SlurmSettings, discover
 
 _ESSENTIAL = ("squeue", "scontrol", "scancel", "sbatch")
@@ -30,6 +32,7 @@ _USED_FOR = {
     "sprio": "the factors of a waiting job's priority",
 }
 _TMUX_TIMEOUT_S = 2.0
+_SLOW_S = 2.0
 
 
 class Mark(Enum):
@@ -133,43 +136,37 @@ def commands(settings: SlurmSettings) -> Iterator[Finding]:
             )
 
 
-async def controller(scheduler: Scheduler) -> Iterator[Finding]:
-    """Whether the controller answers, how fast, and whether there is accounting."""
-    findings: list[Finding] = []
+async def controller(scheduler: SlurmScheduler) -> list[Finding]:
+    """Whether the controller answers, how fast, what is particular at this site, and whether there is accounting."""
     started = time.monotonic()
     try:
         answer = await scheduler.jobs()
     except TfjobtuiError as error:
         took = time.monotonic() - started
-        findings.append(
-            Finding(
-                "slurmctld",
-                Mark.BAD,
-                "controller",
-                f"no answer after {took:.1f} s: {error.message}",
-                error.hint,
-            )
-        )
-        return iter(findings)
+        text = f"no answer after {took:.1f} s: {error.message}"
+        return [Finding("slurmctld", Mark.BAD, "controller", text, error.hint)]
     took = time.monotonic() - started
-    known = scheduler.capabilities
-    text = (
-        f"{known.name} {known.version}".strip()
-        + f" answered in {took:.2f} s: {len(answer.jobs)} jobs of yours"
-    )
-    slow = took > 2
-    advice = "It is slow: the list is refreshed less often by itself." if slow else ""
-    findings.append(Finding("slurmctld", Mark.POOR if slow else Mark.GOOD, "controller", text, advice))
-    findings.extend(
+    await scheduler.learn()
+    findings = [_answered(scheduler, took, len(answer.jobs)), await _accounting(scheduler)]
+    findings += [
         Finding(f"queue.problem.{at}", Mark.POOR, "queue", problem)
         for at, problem in enumerate(answer.problems)
-    )
-    findings.append(await _accounting(scheduler))
-    for name in ("everyone", "submit", "shell", "priority"):
-        capability = getattr(known, name)
-        if not capability:
-            findings.append(Finding(f"capability.{name}", Mark.NOTE, name, capability.reason))
-    return iter(findings)
+    ]
+    # Commands that are missing and accounting have findings of their own.
+    known = {finding.text for finding in findings}
+    notes = [note for note in scheduler.notes if note not in known and "was not found" not in note]
+    findings += [Finding(f"site.{at}", Mark.NOTE, "this site", note) for at, note in enumerate(notes)]
+    return findings
+
+
+def _answered(scheduler: SlurmScheduler, took: float, count: int) -> Finding:
+    known = scheduler.capabilities
+    name = f"{known.name} {known.version}".strip()
+    text = f"{name} answered in {took:.2f} s; jobs of yours in the queue: {count}"
+    if took > _SLOW_S:
+        advice = "It is slow: the list is refreshed less often by itself."
+        return Finding("slurmctld", Mark.POOR, "controller", text, advice)
+    return Finding("slurmctld", Mark.GOOD, "controller", text)
 
 
 async def _accounting(scheduler: Scheduler) -> Finding:
@@ -177,9 +174,6 @@ async def _accounting(scheduler: Scheduler) -> Finding:
     capability = scheduler.capabilities.accounting
     if not capability:
         return Finding("accounting", Mark.NOTE, "accounting", capability.reason, _WITHOUT_ACCOUNTING)
-    from tfjobtui.model.ids import JobId
-    from tfjobtui.schedulers.scheduler import Target
-
     started = time.monotonic()
     try:
         await scheduler.ended([Target(JobId(1), None, "", "", None)])

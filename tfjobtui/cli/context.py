@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.settings import USUAL_FOLDERS, SlurmSettings, discover
 
 
-def load_config(options: argparse.Namespace, *, quiet: bool = False) -> Config:
+def load_config(named: str | None, *, quiet: bool = False) -> Config:
     """Both files, or the site's and the one that was named; warnings go to the terminal unless `quiet`."""
-    user_file = Path(options.config).expanduser() if options.config else user_config()
-    config = load(site_config(), user_file, user_must_exist=bool(options.config))
+    user_file = Path(named).expanduser() if named else user_config()
+    config = load(site_config(), user_file, user_must_exist=bool(named))
     if not quiet:
         for warning in config.warnings:
             complain(warning)
@@ -38,13 +37,13 @@ def slurm_settings(config: Config, clusters: str | None) -> SlurmSettings:
     )
 
 
-def open_scheduler(config: Config, options: argparse.Namespace) -> SlurmScheduler:
-    """The scheduler of this machine.
+def open_scheduler(config: Config, clusters: str | None) -> SlurmScheduler:
+    """The scheduler of this machine, for the clusters that were named (`a,b`) or are configured.
 
     Raises:
         UsageError: there is no Slurm here.
     """
-    settings = slurm_settings(config, options.clusters)
+    settings = slurm_settings(config, clusters)
     if discover(settings).get("squeue") is None:
         raise no_slurm()
     return SlurmScheduler(settings)

@@ -23,8 +23,8 @@ def run(options: argparse.Namespace) -> int:
     ids = [parse_id(text) for text in options.jobs]
     if options.command == "cancel" and options.signal:
         check_signal(options.signal)
-    config = load_config(options)
-    scheduler = open_scheduler(config, options)
+    config = load_config(options.config)
+    scheduler = open_scheduler(config, options.clusters)
 
     async def act() -> Outcome | None:
         try:

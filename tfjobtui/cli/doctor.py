@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import textwrap
 from collections.abc import Iterable, Iterator
 
 from tfjobtui.cli import checks
 from tfjobtui.cli.checks import Finding, Mark
 from tfjobtui.cli.context import load_config, slurm_settings
-from tfjobtui.cli.output import print_json, uses_colour
+from tfjobtui.cli.output import print_json, uses_colour, width_of
 from tfjobtui.config import Config
 from tfjobtui.errors import ConfigError, TfjobtuiError
 from tfjobtui.model.text import printable
@@ -49,7 +50,7 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
 
 def _config(options: argparse.Namespace) -> tuple[Config | None, TfjobtuiError | None]:
     try:
-        return load_config(options, quiet=True), None
+        return load_config(options.config, quiet=True), None
     except ConfigError as error:
         return None, error
 
@@ -57,7 +58,7 @@ def _config(options: argparse.Namespace) -> tuple[Config | None, TfjobtuiError |
 async def _ask_slurm(settings: SlurmSettings) -> list[Finding]:
     scheduler = SlurmScheduler(settings)
     try:
-        return list(await checks.controller(scheduler))
+        return await checks.controller(scheduler)
     finally:
         await scheduler.close()
 
@@ -81,10 +82,26 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         print(f"{_sign(finding.mark)} {finding.title:{widest}}  {printable(finding.text)}".rstrip())
         if finding.advice:
-            print(f"  {'':{widest}}  → {printable(finding.advice)}")
+            print(_wrapped(printable(finding.advice), widest + 4))
     missing = [finding.title for finding in findings if finding.mark is Mark.BAD]
     print()
     print(f"Missing: {', '.join(missing)}." if missing else "All that is needed is there.")
+
+
+def _wrapped(advice: str, indent: int) -> str:
+    """An advice under its finding; on a terminal in as many lines as it takes."""
+    first, rest = f"{' ' * indent}→ ", " " * (indent + 2)
+    width = width_of()
+    if width is None or width < indent + 30:
+        return first + advice
+    return textwrap.fill(
+        advice,
+        width,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _sign(mark: Mark) -> str:

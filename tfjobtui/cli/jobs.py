@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tfjobtui.cli import json_output
 from tfjobtui.cli.context import find_job, load_config, open_scheduler
@@ -33,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     chosen = parse_filter(" ".join(_quoted(word) for word in options.filter))
-    config = load_config(options)
+    config = load_config(options.config)
     names = _columns(options, config)
-    scheduler = open_scheduler(config, options)
+    scheduler = open_scheduler(config, options.clusters)
     answer = asyncio.run(_query(scheduler, everyone=options.all))
     jobs = [job for job in answer.jobs if chosen.matches(job)]
     _sort(jobs, config.table.sort)
@@ -113,8 +114,8 @@ def _print_jobs(jobs: Sequence[Job], names: tuple[str, ...]) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    config = load_config(options)
-    scheduler = open_scheduler(config, options)
+    config = load_config(options.config)
+    scheduler = open_scheduler(config, options.clusters)
     found = asyncio.run(_look_up(scheduler, options.job))
     if options.json:
         _print_found_json(found)
@@ -123,14 +124,14 @@ def _show(options: argparse.Namespace) -> int:
     return 0
 
 
+@dataclass(slots=True)
 class _Found:
     """All that could be had about one job."""
 
-    def __init__(self) -> None:
-        self.job: Job | None = None
-        self.details: JobDetails | None = None
-        self.ended: EndedJob | None = None
-        self.problems: list[str] = []
+    job: Job | None = None
+    details: JobDetails | None = None
+    ended: EndedJob | None = None
+    problems: list[str] = field(default_factory=list)
 
 
 async def _look_up(scheduler: Scheduler, text: str) -> _Found:

@@ -24,7 +24,8 @@ from tfjobtui.logs.reader import LogReader
 from tfjobtui.logs.terminal_line import ShownLine, TerminalLines
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import Job
-from tfjobtui.schedulers.scheduler import Scheduler, Stream
+from tfjobtui.model.stream import Stream
+from tfjobtui.schedulers.scheduler import Scheduler
 
 _PIECE_BYTES = 1 << 20
 _FOLLOW_LINES = 10
@@ -38,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
     stream = Stream.STDERR if options.stderr else Stream.STDOUT
     if not _is_job(options.job):
         return _show_file(Path(options.job), options)
-    config = load_config(options)
-    scheduler = open_scheduler(config, options)
+    config = load_config(options.config)
+    scheduler = open_scheduler(config, options.clusters)
     if options.follow:
         return asyncio.run(_follow_job(scheduler, options, stream, config.poll.interval_s))
     location = asyncio.run(_locate(scheduler, options.job, stream))

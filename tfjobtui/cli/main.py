@@ -42,13 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from tfjobtui.cli import arguments
-
     if hasattr(sys.stdout, "reconfigure"):
         # A locale without UTF-8 must not end the program over a name with an accent.
         sys.stdout.reconfigure(errors="replace")
-    options = arguments.parse(words)
-    return _command(options)
+    if not words:  # the usual start does not wait for the parser to be imported
+        from tfjobtui.cli import screen
+
+        return screen.run()
+    from tfjobtui.cli import arguments
+
+    return _command(arguments.parse(words))
 
 
 def _command(options: argparse.Namespace) -> int:
@@ -57,7 +60,7 @@ def _command(options: argparse.Namespace) -> int:
     if command is None:
         from tfjobtui.cli import screen
 
-        return screen.run(options)
+        return screen.run(options.config, options.clusters)
     if command in ("jobs", "show"):
         from tfjobtui.cli import jobs
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from tfjobtui.cli.context import load_config, open_scheduler
 from tfjobtui.errors import UsageError
 
 
-def run(options: argparse.Namespace) -> int:
-    """Open the screens; give the exit code."""
+def run(config_file: str | None = None, clusters: str | None = None) -> int:
+    """Open the screens, with another configuration file or other clusters if given; give the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "the screens need a terminal",
             "For scripts and pipes there are one-shot commands: `tfjobtui jobs`, see `tfjobtui --help`.",
         )
-    config = load_config(options, quiet=True)
-    scheduler = open_scheduler(config, options)
+    config = load_config(config_file, quiet=True)
+    scheduler = open_scheduler(config, clusters)
     # squeue works while Python is busy importing.
     scheduler.start_first_query()
     from tfjobtui.ui.app import run_app

@@ -34,7 +34,7 @@ from tfjobtui.templates.catalogue import Template
 
 def run(options: argparse.Namespace) -> int:
     """Submit, submit again, or list the templates."""
-    config = load_config(options)
+    config = load_config(options.config)
     if options.command == "templates":
         return _list(config, as_json=options.json)
     if options.command == "submit":
@@ -50,7 +50,7 @@ def _submit(options: argparse.Namespace, config: Config) -> int:
     if options.dry_run:
         _show(plan)
         return 0
-    scheduler = open_scheduler(config, options)
+    scheduler = open_scheduler(config, options.clusters)
     _tell(asyncio.run(_make(scheduler, plan)))
     return 0
 
@@ -136,7 +136,7 @@ def _tell(outcome: SubmitOutcome) -> None:
 
 
 def _resubmit(options: argparse.Namespace, config: Config) -> int:
-    scheduler = open_scheduler(config, options)
+    scheduler = open_scheduler(config, options.clusters)
     outcome = asyncio.run(_again(scheduler, options))
     if outcome is not None:
         _tell(outcome)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tfjobtui.logs.matching import Match, newest_first
 from tfjobtui.logs.patterns import NO_TASK, PatternIds, expand
 from tfjobtui.model.job import ExitCode, Job
 from tfjobtui.model.state import JobState
+from tfjobtui.model.stream import Stream
 from tfjobtui.model.text import printable
 
 NODE_LOCAL = (
@@ -36,13 +38,6 @@ _NO_OUTPUT_FILE = ExitCode(0, 53)
 """How Slurm ends a job whose output file could not be opened."""
 
 _NO_VALUE = frozenset({"", "(null)", "N/A", "n/a", "None", "Unknown"})
-
-
-class Stream(enum.Enum):
-    """Which output of a job."""
-
-    STDOUT = "stdout"
-    STDERR = "stderr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +278,9 @@ def _first(names: tuple[str, ...], query: LogQuery, guesses: tuple[_Guess, ...])
     for name in names:
         kind, owner = _look(name)
         if kind is _Kind.FILE:
+            if query.state.is_waiting and not query.ids.restarts:
+                note = f"The job has not started: what {_base(name)} holds is from before."
+                return name, True, note, True
             return name, True, _note_on_guess(name, guesses), True
         if kind is not _Kind.ABSENT and other is None:
             note = kind.value.format(path=printable(name), owner=owner)
@@ -370,7 +368,7 @@ def _warning(folder: str, has_folder: bool, query: LogQuery) -> str:
     makes_folders = query.slurm_version is not None and query.slurm_version >= (23, 2)
     if has_folder or makes_folders or _is_node_local(f"{folder}/", query):
         return ""
-    return f" Its folder does not exist; Slurm before 23.02 would fail the job for that: mkdir -p {folder}"
+    return f" Its folder does not exist; Slurm before 23.02 would fail the job for that: mkdir -p {shlex.quote(folder)}"
 
 
 def _is_node_local(path: str, query: LogQuery) -> bool:

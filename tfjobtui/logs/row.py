@@ -19,7 +19,7 @@ _NARROW = re.compile(
 )
 """Text of which every character takes one column: Latin, Greek, Cyrillic, arrows, boxes, bars, braille."""
 
-MAX_MOVE = 512
+MAX_MOVE = 256
 """Sequences move the cursor to this column at most, or to the end of what is written: a terminal has a right
 margin, and without one ten bytes of a log could ask for a line of 16 KiB."""
 

@@ -88,20 +88,24 @@ class TerminalLines:
         """Whole lines: most have nothing in them that a terminal would act on."""
         row = self._row
         for line in lines:
-            if len(line) <= MAX_COLUMNS // TAB:
-                if row.style is PLAIN and _is_plain(line):
-                    yield line
-                    continue
-                body = line.rstrip("\r")
-                if row.style is PLAIN and body.isascii() and body.replace("\t", " ").isprintable():
-                    yield body.expandtabs(TAB)
-                    continue
-                coloured = _coloured(body, row.style)
-                if coloured is not None:
-                    shown, row.style = coloured
-                    yield shown
-                    continue
-            yield self._ended(line)
+            if len(line) > MAX_COLUMNS // TAB:
+                yield self._ended(line)
+            elif row.style is PLAIN and line.isprintable() and (line.isascii() or not has_zero_width(line)):
+                yield line
+            else:
+                shown = self._simple(line.rstrip("\r"))
+                yield self._ended(line) if shown is None else shown
+
+    def _simple(self, line: str) -> ShownLine | None:
+        """A whole line of text, tabs and looks; `None` for any other."""
+        row = self._row
+        if row.style is PLAIN and line.isascii() and line.replace("\t", " ").isprintable():
+            return line.expandtabs(TAB)
+        coloured = _coloured(line, row.style)
+        if coloured is None:
+            return None
+        shown, row.style = coloured
+        return shown
 
     def _ended(self, text: str) -> ShownLine:
         """The line that this text completes; the row is fresh afterwards, in the same style."""

@@ -7,7 +7,6 @@ that "no answer" is never taken for "no job". Actions do not raise for a refusal
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -111,13 +110,6 @@ class EndedJob:
     submit_line: str = ""
     stdout_pattern: str = ""
     stderr_pattern: str = ""
-
-
-class Stream(enum.Enum):
-    """Which output of a job."""
-
-    STDOUT = "stdout"
-    STDERR = "stderr"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,24 +43,33 @@ class TfjobtuiApp(App[int]):
     ]
 
     def __init__(self, services: Services) -> None:
-        super().__init__(ansi_color=_has_few_colours() or services.config.ui.theme == "ansi")
+        super().__init__()
         self.services = services
         self._jobs_screen = JobsScreen(services)
+        self._theme_problem = ""
         self._set_theme(services.config.ui.theme)
         self.set_keymap(dict(services.config.keys))
+
+    def on_mount(self) -> None:
+        if self._theme_problem:
+            self.notify(self._theme_problem, severity="warning", timeout=10, markup=False)
 
     def get_default_screen(self) -> JobsScreen:
         return self._jobs_screen
 
     def _set_theme(self, name: str) -> None:
-        """`auto`: light on a terminal that says it is light, the terminal's own 16 colours where it has no more."""
+        """`auto`: light where the terminal says that it is, and its own colours where it has no more than 16."""
         if name == "auto":
             name = "ansi" if _has_few_colours() else "light" if _is_light() else "dark"
-        wanted = {"dark": "textual-dark", "light": "textual-light", "ansi": "textual-ansi"}.get(name, name)
+        if name == "ansi":
+            name = "ansi-light" if _is_light() else "ansi-dark"
+        wanted = {"dark": "textual-dark", "light": "textual-light"}.get(name, name)
         if wanted in self.available_themes:
             self.theme = wanted
-        elif "ansi" in name:
-            self.theme = "textual-dark"
+        else:
+            self._theme_problem = (
+                f"There is no theme {name!r} (ui.theme): {', '.join(sorted(self.available_themes))}."
+            )
 
     def first_rows_shown(self) -> None:
         """What start-up made stays: the collector need not look at it again, which stalls a screen of 50,000 jobs."""
@@ -109,8 +118,7 @@ class TfjobtuiApp(App[int]):
             self.push_screen(HelpScreen(help_groups(self.screen, self)))
 
     def action_next_theme(self) -> None:
-        names = ["textual-dark", "textual-light", "textual-ansi"]
-        names = [name for name in names if name in self.available_themes]
+        names = ["textual-dark", "textual-light", "ansi-dark", "ansi-light"]
         here = names.index(self.theme) if self.theme in names else -1
         self.theme = names[(here + 1) % len(names)]
 

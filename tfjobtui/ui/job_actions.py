@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfjobtui.actions.control import Control, Outcome
 from tfjobtui.errors import TfjobtuiError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tfjobtui.actions.submit import SubmitOutcome
     from tfjobtui.ui.services import Services
     from tfjobtui.ui.submit_form import FormState
+
+Answer = TypeVar("Answer")
 
 
 class JobActions:
@@ -144,13 +146,10 @@ class JobActions:
 
     async def _submitted(self, call: Awaitable[SubmitOutcome]) -> Submitted | None:
         """Wait for the submission, and say what became of it."""
-        try:
-            outcome = await call
-        except TfjobtuiError as error:
-            await self._explain("Not submitted", str(error))
+        outcome = await self._answer(call)
+        if isinstance(outcome, TfjobtuiError):
+            await self._explain("Not submitted", str(outcome))
             return None
-        finally:
-            self._services.poller.action_done()
         self._tell(
             " ".join((_sentence(outcome.summary), *outcome.notes, *outcome.submitted.messages.splitlines()))
         )
@@ -181,17 +180,22 @@ class JobActions:
 
     async def _act(self, verb: str, action: Awaitable[Outcome]) -> None:
         """Wait for the action, and say what became of it."""
-        try:
-            outcome = await action
-        except TfjobtuiError as error:
-            await self._explain(f"{verb}: not done", str(error))
-            return
-        finally:
-            self._services.poller.action_done()
-        if outcome.ok:
+        outcome = await self._answer(action)
+        if isinstance(outcome, TfjobtuiError):
+            await self._explain(f"{verb}: not done", str(outcome))
+        elif outcome.ok:
             self._tell(_sentence(outcome.summary))
         else:
             await self._explain(f"{verb}: refused", _refusals(outcome))
+
+    async def _answer(self, action: Awaitable[Answer]) -> Answer | TfjobtuiError:
+        """Wait for what the scheduler says; the list is read anew whatever that is, before any dialog is closed."""
+        try:
+            return await action
+        except TfjobtuiError as error:
+            return error
+        finally:
+            self._services.poller.action_done()
 
     def _tell(self, text: str) -> None:
         self._app.notify(printable(text), markup=False)

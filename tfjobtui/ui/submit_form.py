@@ -105,6 +105,11 @@ _KINDS: dict[str, _Kind] = {
     "array": _Kind("array", "0-9, 0-9%2 (two at a time); empty: one job", _word),
     "dependency": _Kind("dependency", "afterok:123, afterany:123, singleton; empty: none", _word),
     "constraint": _Kind("constraint", "a feature that the nodes must have", _line),
+    "ntasks": _Kind("tasks", "how many tasks", _number),
+    "gres": _Kind("GRES per node", "gpu:2, gpu:a100:2", _word),
+    "signal": _Kind("signal", "USR1@120: that signal, so many seconds before the time limit", _word),
+    "open-mode": _Kind("log file", "append, or truncate: what a requeue does with the log", _word),
+    "mail-type": _Kind("mail", "END, FAIL, ALL; empty: none", _word),
     "output": _Kind("output file", "slurm-%j.out; its folder is made if it is not there", _line),
 }
 _USUAL = ("job-name", "partition", "account", "qos", "gpus-per-node", "cpus-per-task", "mem", "time")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfjobtui.schedulers.scheduler import Target
-from tfjobtui.schedulers.slurm.squeue import FIELD_END, Layout
+from tfjobtui.schedulers.slurm.form import FIELD_END, Layout
 
 
 def queue(shape: Layout, *, uid: int | None, clusters: Sequence[str], is_federated: bool) -> tuple[str, ...]:
@@ -39,6 +39,13 @@ def record_id(target: Target) -> str:
     if tasks is None:
         return str(target.id)
     return f"{target.id.job}_{tasks.ranges[-1][1]}" if tasks.ranges else str(target.id.job)
+
+
+def plain_id(target: Target) -> str:
+    """The number that names one record, for the commands that take no `123_4`."""
+    if target.id.task is not None and target.raw_id is not None:
+        return str(target.raw_id)
+    return str(target.id) if target.id.tasks is None else str(target.id.job)
 
 
 def show_config() -> tuple[str, ...]:
@@ -103,7 +110,7 @@ def accounting(
 
 def priority(target: Target, form: str) -> tuple[str, ...]:
     """`sprio` for one job."""
-    return (*_on(target.cluster), "-h", "-o", form, "-j", record_id(target))
+    return (*_on(target.cluster), "-h", "-o", form, "-j", plain_id(target))
 
 
 def partitions(form: str, clusters: Sequence[str]) -> tuple[str, ...]:
@@ -121,7 +128,7 @@ def nodes(form: str, clusters: Sequence[str]) -> tuple[str, ...]:
 def step_usage(target: Target, names: Sequence[str]) -> tuple[str, ...]:
     """`sstat` for all steps of a running job, sizes in bytes."""
     form = ("-a", "-n", "-P", "--noconvert", "-o", ",".join(names))
-    return (*_on(target.cluster), *form, "-j", record_id(target))
+    return (*_on(target.cluster), *form, "-j", plain_id(target))
 
 
 def shell(target: Target, node: str | None, command: Sequence[str]) -> tuple[str, ...]:

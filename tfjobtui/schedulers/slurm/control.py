@@ -90,7 +90,11 @@ def _said(done: Completed) -> str:
 def _result(
     done: Completed, record: CommandRecord, said: Sequence[Complaint], target: Target
 ) -> ActionResult:
-    mine = [complaint.words for complaint in said if is_about(complaint, target)]
+    about_it = [complaint for complaint in said if is_about(complaint, target)]
+    mine = [complaint.words for complaint in about_it if not complaint.is_success]
+    if mine and len(mine) < len(about_it):  # an array, of which some tasks were refused
+        refused = ", ".join(complaint.about for complaint in about_it if not complaint.is_success)
+        return ActionResult(target, True, f"Not for {refused}: {_told(mine[0])}", record)
     if mine:
         is_cancel = record.argv[0].endswith("scancel")
         if is_cancel and all(ALREADY_ENDED.search(words) for words in mine):

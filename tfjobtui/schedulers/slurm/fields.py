@@ -145,5 +145,9 @@ def parse_exit_code(text: str) -> ExitCode | None:
         return None
     if not colon:
         status = int(code)
-        return None if status in NO_VAL else ExitCode(status >> 8 & 255, status & 127)
+        # As wait(2) has it: a status with a signal in it carries no code.
+        signal_number = status & 127
+        return (
+            None if status in NO_VAL else ExitCode(0 if signal_number else status >> 8 & 255, signal_number)
+        )
     return ExitCode(int(code), int(signal)) if signal.isascii() and signal.isdigit() else None

@@ -14,8 +14,9 @@ from tfjobtui.process import Completed, EarlyProcess
 from tfjobtui.schedulers.scheduler import QueueAnswer
 from tfjobtui.schedulers.slurm import argv, environment
 from tfjobtui.schedulers.slurm.failures import known_failure, query_error, unanswered
+from tfjobtui.schedulers.slurm.form import Layout, layout
 from tfjobtui.schedulers.slurm.runner import Runner, SingleFlight, has_failed
-from tfjobtui.schedulers.slurm.squeue import Layout, Reader, Reading, layout
+from tfjobtui.schedulers.slurm.squeue import Reader, Reading
 
 _UNKNOWN_FIELD = re.compile(rb"Invalid job format specification: ([\w-]+)")
 MOST_TRIES = 6

@@ -16,6 +16,11 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
         "",
     ),
     ("job/step already completing or completed|job has already finished", "It has already ended.", ""),
+    (
+        "individual component of heterogeneous",
+        "A part of a heterogeneous job cannot be cancelled alone: cancel the whole job.",
+        "",
+    ),
     ("invalid job id specified|not found$|no active jobs match", "Slurm no longer has this job.", ""),
     (
         "job is pending execution",
@@ -114,6 +119,11 @@ class Complaint:
     about: str
     words: str
 
+    @property
+    def is_success(self) -> bool:
+        """`22_3: No error`, said of one task where another one was refused."""
+        return self.words == "No error"
+
 
 _FORMS = (
     re.compile(r"Kill job error on job id (?P<id>\S+): (?P<words>.+)"),
@@ -124,11 +134,11 @@ _FORMS = (
 
 
 def complaints(text: str) -> tuple[Complaint, ...]:
-    """What is said about single jobs; `22_3: No error` (a success among errors) is none."""
+    """What is said about single jobs."""
     found: list[Complaint] = []
     for line in text.splitlines():
         match = next((match for form in _FORMS if (match := form.search(line.strip()))), None)
-        if match is not None and match["words"] != "No error":
+        if match is not None:
             found.append(Complaint(match["id"], match["words"]))
     return tuple(found)
 

@@ -20,7 +20,7 @@ from tfjobtui.schedulers.slurm.fields import (
     parse_time,
     text_or_empty,
 )
-from tfjobtui.schedulers.slurm.squeue import FIELD_END
+from tfjobtui.schedulers.slurm.form import FIELD_END
 
 FIELDS = (
     "JobIDRaw", "JobID", "User", "State", "Submit", "Start", "End", "Timelimit", "ExitCode", "NodeList",

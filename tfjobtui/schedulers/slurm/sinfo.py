@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tfjobtui.model.job import Gpus
 from tfjobtui.schedulers.scheduler import Partition
 from tfjobtui.schedulers.slurm.fields import parse_count, parse_duration
-from tfjobtui.schedulers.slurm.squeue import FIELD_END, ROW_END
+from tfjobtui.schedulers.slurm.form import FIELD_END, ROW_END
 from tfjobtui.schedulers.slurm.tres import added, parse_gres, times
 
 PARTITION_FORM = FIELD_END.join(("%P", "%a", "%l", "%D", "%G")) + ROW_END

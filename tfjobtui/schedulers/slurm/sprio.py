@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tfjobtui.schedulers.scheduler import PriorityFactor
-from tfjobtui.schedulers.slurm.squeue import FIELD_END, ROW_END
+from tfjobtui.schedulers.slurm.form import FIELD_END, ROW_END
 
 _TERMS = {
     "A": "Age",

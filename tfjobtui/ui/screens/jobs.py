@@ -264,7 +264,7 @@ class JobsScreen(Screen[None]):
     def _cursor_rests(self) -> None:
         view, row = self._pane_view(), self.view.current
         if isinstance(view, LogView):
-            view.watch(self._log_job(row))
+            view.show_job(self._log_job(row))
         elif isinstance(view, DetailsView) and row is not None:
             self.run_worker(self._read_details(row), group="details", exclusive=True)
 

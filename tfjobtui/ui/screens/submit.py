@@ -58,7 +58,12 @@ class FieldRow(Vertical):
         with Horizontal():
             yield plain(self._label, "label")
             yield Entry(
-                self._value, id=self.item.id, compact=True, suggester=self._suggester, select_on_focus=False
+                self._value,
+                id=self.item.id,
+                placeholder=printable(self.item.help),
+                compact=True,
+                suggester=self._suggester,
+                select_on_focus=False,
             )
         yield Static(classes="error", markup=False)
 
@@ -292,7 +297,7 @@ class SubmitScreen(Dialog[SubmitPlan]):
                 "No template was found: `templates.folders` in the configuration names their folders.",
             )
         if template.error:
-            return None, f"{template.path} is broken: {template.error}"
+            return None, f"{template.name} is broken: {template.error} ({template.path})"
         if wrong:
             return None, ""
         try:

@@ -19,7 +19,7 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -32,9 +32,10 @@ from tfjobtui.logs.lines import Colour, LogLine, Style
 from tfjobtui.logs.location import LogLocation, LogQuery
 from tfjobtui.logs.reader import ChangeKind, LogChange, LogReader
 from tfjobtui.model.job import Job
+from tfjobtui.model.stream import Stream
 from tfjobtui.model.text import printable
 from tfjobtui.model.units import size as size_text
-from tfjobtui.schedulers.scheduler import Scheduler, Stream, Target
+from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.ui import clipboard
 
 Locate = Callable[[Job, Stream], Awaitable[LogLocation]]
@@ -52,9 +53,8 @@ LOCATE_S = 30.0
 AFTER_END_S = 60.0
 """How long a file may still grow after its job's end: the epilog, and delays of network file systems."""
 REPAINT_S = 0.25
-READ_BYTES = 256 * 1024
-"""What is read and parsed in one go. Parsing holds the interpreter, so it is little; more follows at once."""
-SKIP_BYTES = 8 * 1024 * 1024
+TAIL_BYTES = 128 * 1024
+"""How much of the end is read at first, and with each step back: enough for a screen, little enough to be quick."""
 MAX_FILLS = 64
 """How many blocks are read to fill the screen, where the log's end is progress bars: megabytes for a line."""
 SHIFT = 8
@@ -175,12 +175,16 @@ class Rows:
     def count(self) -> int:
         return self.end - self.top
 
-    def update(self, first_changed: int | None) -> None:
-        """Take what a reader changed: lines at the front, and all from the line `first_changed` on."""
+    def update(self, first_changed: int | None) -> int:
+        """Take what a reader changed: lines at the front, and all from the line `first_changed` on.
+
+        Gives the row from which on others are to be seen than before, apart from the front.
+        """
         if self._first != self._lines.first_index:
             self._fit_front()
-        if first_changed is not None:
-            self._fit_end(max(first_changed, self._first))
+        if first_changed is None:
+            return self.end
+        return self._fit_end(max(first_changed, self._first))
 
     def _fit_front(self) -> None:
         """Measure the lines before those that were there, or let go of some.
@@ -202,12 +206,14 @@ class Rows:
         self._ends = array("q", accumulate(heights, initial=self.top))[1:] + self._ends[gone:]
         self._first = first
 
-    def _fit_end(self, number: int) -> None:
+    def _fit_end(self, number: int) -> int:
         del self._ends[number - self._first :], self._lengths[number - self._first :]
+        row = self.end
         start = self._first + len(self._ends)
         lengths = self._measured(start, self._lines.end_index)
         self._lengths.extend(lengths)
-        self._ends.extend(array("q", accumulate(self._heights(lengths, start), initial=self.end))[1:])
+        self._ends.extend(array("q", accumulate(self._heights(lengths, start), initial=row))[1:])
+        return row
 
     def _measured(self, first: int, end: int) -> array[int]:
         texts = (self._lines.at(number).text for number in range(first, end))
@@ -345,6 +351,8 @@ class LogView(ScrollView, can_focus=True):
         self._wants_top = False
         self._fills = MAX_FILLS
         self._row = 0
+        self._changed_row = 0
+        self._drawn: tuple[int, int] | None = None
         self._seen_end = 0
         self._left = 0
 
@@ -493,17 +501,15 @@ class LogView(ScrollView, can_focus=True):
             return
         if self.path is not None and not location.exists:
             return  # what there is to see is better than what may come
-        self._reader = LogReader(
-            location.path, tail_bytes=READ_BYTES, read_bytes=READ_BYTES, skip_bytes=SKIP_BYTES
-        )
+        self._reader = LogReader(location.path, tail_bytes=TAIL_BYTES)
         self._rows = Rows(self._reader.lines, self._wrap_width)
-        self._is_following, self._row, self._seen_end = True, 0, 0
+        self._is_following, self._row, self._seen_end, self._changed_row = True, 0, 0, 0
 
     async def _read(self, reader: LogReader) -> LogChange:
         """Read on, in a thread: a network file system may take its time to answer."""
         had_path = self.path is not None
         change = await asyncio.to_thread(reader.poll)
-        self._rows.update(change.first_changed)
+        self._changed_row = min(self._changed_row, self._rows.update(change.first_changed))
         self._tell(change)
         if change.kind is not ChangeKind.NONE:
             self._show_soon()
@@ -519,7 +525,7 @@ class LogView(ScrollView, can_focus=True):
     async def _read_back(self, reader: LogReader) -> None:
         """Read the block before the first line; all of them, if the first line is wanted."""
         change = await asyncio.to_thread(reader.load_earlier)
-        self._rows.update(change.first_changed)
+        self._rows.update(None)  # the lines that were there are as they were
         if self._wants_top:
             self._row = self._rows.top
         self._wants_top = self._wants_top and change.kind is ChangeKind.APPENDED
@@ -550,9 +556,23 @@ class LogView(ScrollView, can_focus=True):
             return
         wait = self._painted_at + REPAINT_S - time.monotonic()
         if wait <= 0:
-            self._place()
+            self._show_changes()
         else:
-            self._timer = self.set_timer(wait, self._place)
+            self._timer = self.set_timer(wait, self._show_changes)
+
+    def _show_changes(self) -> None:
+        """Draw anew from the first row that is another; a progress bar is one line of many."""
+        changed, before = self._changed_row, self._drawn
+        self._arrange()
+        if before is None or before != self._drawn:
+            self.refresh()
+            return
+        top, head = before
+        first = max(changed - top, 0) + head
+        self.refresh(
+            Region(0, 0, self.size.width, head),
+            Region(0, first, self.size.width, max(0, self.size.height - first)),
+        )
 
     # -- the place ------------------------------------------------------------------------
 
@@ -566,7 +586,12 @@ class LogView(ScrollView, can_focus=True):
         return 2 if self._rows.count and self._note else 1
 
     def _place(self) -> None:
-        """Draw anew: at the end while following, else with the same line at the top."""
+        """Draw all of it anew."""
+        self._arrange()
+        self.refresh()
+
+    def _arrange(self) -> None:
+        """Scroll to the end while following, else to the same line as before."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -582,7 +607,8 @@ class LogView(ScrollView, can_focus=True):
                 self.scroll_to(y=y, animate=False, force=True)
         finally:
             self._is_placing = False
-        self.refresh()
+        self._changed_row = self._rows.end
+        self._drawn = (self._rows.top + self.scroll_offset.y, self._head) if self._rows.count else None
 
     def _set_height(self, rows: int) -> None:
         """Set the virtual size. By plain assignment Textual would lay out and draw the whole screen again."""
@@ -596,14 +622,14 @@ class LogView(ScrollView, can_focus=True):
             return
         self._row = self._rows.top + round(new_value)
         self._wants_top = False
-        if new_value < old_value:
+        if new_value >= self.max_scroll_y:
+            self._go_on()
+        elif new_value < old_value:
             self._stop_following()
             self._look_back()
-        elif new_value >= self.max_scroll_y:
-            self._go_on()
 
     def _stop_following(self) -> None:
-        if self._is_following and self.max_scroll_y > 0:
+        if self._is_following:
             self._is_following = False
             self._seen_end = self._finished
             self.refresh()
@@ -716,7 +742,9 @@ class LogView(ScrollView, can_focus=True):
     def _status(self) -> Iterable[tuple[str, str]]:
         if self.path is None:
             return
-        if self._is_following:
+        if self._wants_top:
+            yield "reading back …", "log-view--paused"
+        elif self._is_following:
             is_over = self._is_over(time.time())
             yield ("ended", "log-view--title") if is_over else ("following", "log-view--good")
         elif self.new_lines:
@@ -754,9 +782,7 @@ class LogView(ScrollView, can_focus=True):
         """To the first line; what has not been read of the log is read for it, as far as it is kept."""
         if self._reader is None or not self._rows.count:
             return
-        if self._is_following:
-            self._is_following = False
-            self._seen_end = self._finished
+        self._stop_following()
         self._row = self._rows.top
         self._wants_top = self._wants_earlier = True
         self._place()
