@@ -68,13 +68,10 @@ def _fill(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "job.sh")
         script.write_text("#!/bin/bash\nsleep 60\n")
+        always = ["sbatch", "-Q", "--hold", "-c4", "--mem=4G", "-t60", "-D", folder]
         for number in range(there, count):
-            subprocess.run(
-                ["sbatch", "-Q", "--hold", "-J", f"bench-{number % 97}", f"--gpus={number % 4 + 1}", "-t60"]
-                + ["-c4", "--mem=4G", "-D", folder, str(script)],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            argv = [*always, "-J", f"bench-{number % 97}", f"--gpus={number % 4 + 1}", str(script)]
+            subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
 
 
 def _time_to_mark(argv: list[str], env: Mapping[str, str]) -> float:

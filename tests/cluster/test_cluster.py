@@ -37,7 +37,8 @@ def accounted(job_id: str) -> str:
 def _empty_queue(cluster: Cluster) -> Iterator[None]:
     """Leave no job behind."""
     yield
-    cluster.root("scancel", "-u", f"{cluster.user},{cluster.second_user}", check=False)
+    for user in (cluster.user, cluster.second_user):
+        cluster.root("scancel", "-u", user, check=False)
 
 
 def test_a_gpu_job_gets_its_gpus(tmp_path: Path) -> None:

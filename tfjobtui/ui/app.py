@@ -10,12 +10,10 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from tfjobtui.actions.command_log import CommandLog
 from tfjobtui.config import Config, check_columns, check_keys
 from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.monitor.pace import PaceLimits
 from tfjobtui.monitor.poller import QueuePoller
-from tfjobtui.runs.records import RunRecords
 from tfjobtui.schedulers.scheduler import Scheduler
 from tfjobtui.ui.screens.jobs import JobsScreen
 from tfjobtui.ui.services import Services
@@ -167,7 +165,7 @@ def make_services(config: Config, scheduler: Scheduler) -> Services:
         asleep_s=poll.asleep_s,
     )
     poller = QueuePoller(scheduler, limits)
-    return Services(config, scheduler, poller, RunRecords.default(), CommandLog.default())
+    return Services(config, scheduler, poller)
 
 
 def run_app(config: Config, scheduler: Scheduler) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from textual.message import Message
 
 from tfjobtui.monitor.poller import Refreshed, RefreshFailed
-from tfjobtui.monitor.view import Row
-from tfjobtui.ui.widgets.details import Shown
 
 
 class QueueRead(Message):
@@ -23,12 +21,3 @@ class QueueNotRead(Message):
     def __init__(self, update: RefreshFailed) -> None:
         super().__init__()
         self.update = update
-
-
-class DetailsRead(Message):
-    """The details of a job came in, or could not be had (then `shown.note` says why)."""
-
-    def __init__(self, row: Row, shown: Shown) -> None:
-        super().__init__()
-        self.row = row
-        self.shown = shown

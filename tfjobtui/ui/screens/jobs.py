@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Coroutine
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.message import Message
 from textual.screen import Screen
-from textual.timer import Timer
 
-from tfjobtui.errors import QueryError, TfjobtuiError, UsageError
+from tfjobtui.errors import TfjobtuiError, UsageError
 from tfjobtui.model.text import printable
-from tfjobtui.model.units import duration
 from tfjobtui.monitor.columns import COLUMNS, DEFAULT_COLUMNS
-from tfjobtui.monitor.filter import parse_filter
 from tfjobtui.monitor.poller import RefreshFailed
-from tfjobtui.monitor.view import JobView, Row
-from tfjobtui.schedulers.scheduler import JobDetails, Submitted, Target
-from tfjobtui.ui import clipboard
-from tfjobtui.ui.job_actions import JobActions
-from tfjobtui.ui.messages import DetailsRead, QueueNotRead, QueueRead
+from tfjobtui.monitor.view import JobView
+from tfjobtui.schedulers.scheduler import Submitted, Target
+from tfjobtui.ui.messages import QueueNotRead, QueueRead
 from tfjobtui.ui.services import Services
 from tfjobtui.ui.status import Freshness, status_parts
 from tfjobtui.ui.widgets.bars import Bar, KeyHints
-from tfjobtui.ui.widgets.details import DetailsView, Shown
 from tfjobtui.ui.widgets.filter_bar import FilterBar
+from tfjobtui.ui.widgets.job_pane import JobPane
 from tfjobtui.ui.widgets.job_table import JobTable
-from tfjobtui.ui.widgets.log_view import LogView, locator
 
-REST_S = 0.35
-"""How long the cursor must rest before its job is asked for."""
+if TYPE_CHECKING:
+    from tfjobtui.ui.job_actions import JobActions
 
 
 def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> Binding:
@@ -62,12 +54,7 @@ class JobsScreen(Screen[None]):
 
     DEFAULT_CSS = """
     JobsScreen {
-        #pane { height: 55%; border-top: solid $primary; display: none; }
-        #pane.-open { display: block; }
-        #pane.-full { height: 1fr; }
-        #pane DetailsView, #pane LogView { height: 1fr; }
         JobTable.-away { display: none; }
-        &:ansi #pane { border-top: solid ansi_default; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -108,19 +95,13 @@ class JobsScreen(Screen[None]):
         ),
     ]
 
-    class Selected(Message):
-        """The cursor has come to rest on a row."""
-
     def __init__(self, services: Services) -> None:
         super().__init__()
         self.services = services
         self.view = JobView()
         self._config_order()
         self._freshness = Freshness()
-        self._rest: Timer | None = None
-        self._details_timer: Timer | None = None
         self._await_id: Submitted | None = None
-        self.actions: JobActions
 
     def _config_order(self) -> None:
         sort = self.services.config.table.sort
@@ -129,7 +110,7 @@ class JobsScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Bar(id="status")
         yield JobTable(self.view, self._column_names(False), id="jobs")
-        yield Vertical(id="pane")
+        yield JobPane(self.services, id="pane")
         yield KeyHints(id="hints")
 
     def _column_names(self, everyone: bool) -> tuple[str, ...]:
@@ -142,11 +123,9 @@ class JobsScreen(Screen[None]):
         return tuple(names)
 
     def on_mount(self) -> None:
-        self.actions = JobActions(self.app, self.services)
         self.table.focus()
         self.run_worker(self._watch_queue(), group="queue", name="queue")
         self.set_interval(1.0, self._tick)
-        self._details_timer = self.set_interval(self.services.config.poll.details_s, self._details_due)
         for warning in self.services.config.warnings:
             self.app.notify(warning, severity="warning", markup=False)
         self._show_status()
@@ -156,15 +135,15 @@ class JobsScreen(Screen[None]):
         return self.query_one(JobTable)
 
     @property
-    def pane(self) -> Vertical:
-        return self.query_one("#pane", Vertical)
+    def pane(self) -> JobPane:
+        return self.query_one(JobPane)
 
-    def _pane_view(self) -> DetailsView | LogView | None:
-        """What the open pane shows."""
-        if not self.pane.has_class("-open") or not self.pane.children:
-            return None
-        child = self.pane.children[0]
-        return child if isinstance(child, DetailsView | LogView) else None
+    @cached_property
+    def actions(self) -> JobActions:
+        """What the keys do to jobs."""
+        from tfjobtui.ui.job_actions import JobActions
+
+        return JobActions(self.app, self.services)
 
     # -- the queue ------------------------------------------------------------------------
 
@@ -189,8 +168,8 @@ class JobsScreen(Screen[None]):
             table.refresh_rows()
         if self._await_id is not None:
             self._select_submitted()
-        if self.view.current is not None and (update.changes or first):
-            self._follow_cursor(quickly=False)
+        if update.changes or first:
+            self.pane.follow(self.view.current, is_moving=False)
         for problem in update.problems[:1]:
             self.app.notify(
                 printable(problem), title="A row could not be read", severity="warning", markup=False
@@ -228,13 +207,13 @@ class JobsScreen(Screen[None]):
     def _show_status(self) -> None:
         left, right = status_parts(self.services, self.view, self._freshness)
         self.query_one("#status", Bar).show(left, right)
-        in_pane = self._pane_view() is not None and self.pane.has_focus_within
+        in_pane = self.pane.is_open and self.pane.has_focus_within
         self.query_one(KeyHints).show_keys(PANE_HINTS if in_pane else HINTS)
 
     # -- the pane -------------------------------------------------------------------------
 
     def on_job_table_cursor_moved(self, message: JobTable.CursorMoved) -> None:
-        self._follow_cursor(quickly=True)
+        self.pane.follow(message.row, is_moving=True)
 
     def on_job_table_marks_changed(self) -> None:
         self._show_status()
@@ -245,132 +224,37 @@ class JobsScreen(Screen[None]):
     def on_job_table_opened(self) -> None:
         self.run_worker(self.action_details())
 
-    def _follow_cursor(self, *, quickly: bool) -> None:
-        """The pane shows at once what the queue told; the rest once the cursor rests."""
-        view = self._pane_view()
-        row = self.view.current
-        if view is None:
-            return
-        if isinstance(view, DetailsView):
-            same = view.shown.row is not None and row is not None and view.shown.row.key == row.key
-            known = view.shown if same else Shown()
-            view.show_job(Shown(row, known.details, known.priority, known.note))
-            if same and not quickly:
-                return
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(REST_S, self._cursor_rests)
-
-    def _cursor_rests(self) -> None:
-        view, row = self._pane_view(), self.view.current
-        if isinstance(view, LogView):
-            view.show_job(self._log_job(row))
-        elif isinstance(view, DetailsView) and row is not None:
-            self.run_worker(self._read_details(row), group="details", exclusive=True)
-
-    @staticmethod
-    def _log_job(row: Row | None) -> Any:
-        """The job whose log is meant: of a folded array its first task that has one."""
-        if row is None:
-            return None
-        return next((job for job in row.members if job.id.task is not None), row.job)
-
-    def _details_due(self) -> None:
-        """The details of the job in view again, unless nobody looks."""
-        row, view = self.view.current, self._pane_view()
-        pace = self.services.poller.pace
-        if (
-            isinstance(view, DetailsView)
-            and row is not None
-            and not row.job.state.is_terminal
-            and self.is_current
-        ):
-            if pace.is_resting(time.monotonic()):
-                return
-            self.run_worker(self._read_details(row), group="details", exclusive=True)
-
-    async def _read_details(self, row: Row) -> None:
-        job = row.members[0] if row.members else row.job
-        details: JobDetails | None = None
-        try:
-            details = await self.services.scheduler.details(Target.of(job))
-            note = "" if details else "The scheduler no longer has this job; this is what was seen of it."
-        except QueryError as error:
-            note = f"More could not be read: {error.message}"
-        self.post_message(DetailsRead(row, Shown(row, details, None, note)))
-
-    def on_details_read(self, message: DetailsRead) -> None:
-        view, current = self._pane_view(), self.view.current
-        if not isinstance(view, DetailsView) or current is None or current.key != message.row.key:
-            return
-        shown = message.shown
-        details, priority = shown.details or view.shown.details, shown.priority or view.shown.priority
-        view.show_job(Shown(current, details, priority, shown.note))
-
-    async def _open_pane(self, kind: type[DetailsView] | type[LogView]) -> DetailsView | LogView:
-        """Show the pane with that view in it; the view of the other kind goes."""
-        view = self._pane_view()
-        if not isinstance(view, kind):
-            await self.pane.remove_children()
-            view = DetailsView(id="pane-view") if kind is DetailsView else self._new_log_view()
-            self.pane.add_class("-open")
-            await self.pane.mount(view)
-        return view
-
-    def _new_log_view(self) -> LogView:
-        return LogView(locator(self.services.scheduler), id="pane-view")
-
     async def action_details(self) -> None:
-        view = self._pane_view()
-        if isinstance(view, DetailsView):
-            view.focus()
-            return
-        if self.view.current is None:
-            return
-        await self._open_pane(DetailsView)
-        self._follow_cursor(quickly=True)
-        self._cursor_rests()
-        self._show_status()
+        if self.view.current is not None:
+            await self.pane.open_details(self.view.current)
+            self._show_status()
 
     async def action_log(self) -> None:
-        view = self._pane_view()
-        if isinstance(view, LogView):
-            view.focus()
-            return
-        if self.view.current is None:
-            return
-        await self._open_pane(LogView)
-        self._cursor_rests()
-        self._show_status()
+        if self.view.current is not None:
+            await self.pane.open_log(self.view.current)
+            self._show_status()
 
     def action_zoom(self) -> None:
-        view = self._pane_view()
-        if view is not None:
-            full = not self.pane.has_class("-full")
-            self.pane.set_class(full, "-full")
+        if self.pane.is_open and self.pane.view is not None:
+            full = self.pane.toggle_full()
             self.table.set_class(full, "-away")
-            (view if full else self.table).focus()
+            (self.pane.view if full else self.table).focus()
 
     async def action_back(self) -> None:
         """One step back: full size, pane, range and marks, filter."""
-        if self.pane.has_class("-full"):
+        if self.pane.is_full:
             self.action_zoom()
-        elif self._pane_view() is not None:
+        elif self.pane.is_open:
             if self.pane.has_focus_within:
                 self.table.focus()
-            await self._close_pane()
+            await self.pane.close()
         elif not self.table.clear_marks() and self.view.filter:
             self._apply_filter("")
         self._show_status()
 
-    async def _close_pane(self) -> None:
-        self.pane.remove_class("-open", "-full")
-        self.table.remove_class("-away")
-        await self.pane.remove_children()
-
     async def action_leave(self) -> bool:
         """What `q` means here: leave the pane if the focus is in it. False if there is nothing to leave."""
-        if self._pane_view() is None or not self.pane.has_focus_within:
+        if not self.pane.is_open or not self.pane.has_focus_within:
             return False
         await self.action_back()
         return True
@@ -397,6 +281,8 @@ class JobsScreen(Screen[None]):
         self._show_status()
 
     def _apply_filter(self, text: str, bar: FilterBar | None = None) -> None:
+        from tfjobtui.monitor.filter import parse_filter
+
         try:
             self.view.filter = parse_filter(text)
         except UsageError as error:
@@ -517,9 +403,8 @@ class JobsScreen(Screen[None]):
     def action_edit(self) -> None:
         from tfjobtui.ui.job_files import edit_log, edit_script
 
-        view = self._pane_view()
-        if isinstance(view, LogView) and view.path is not None:
-            edit_log(self.app, view.path)
+        if self.pane.log_path is not None:
+            edit_log(self.app, self.pane.log_path)
         elif self.view.current is not None:
             self._act(edit_script(self.app, self.services, self.view.current))
 
@@ -538,14 +423,14 @@ class JobsScreen(Screen[None]):
             self.app.notify(capability.reason, severity="warning", markup=False)
             return
         factors = await self.services.scheduler.priority(Target.of(row.job))
-        await self.action_details()
-        view = self._pane_view()
-        if isinstance(view, DetailsView) and view.shown.row is not None and view.shown.row.key == row.key:
-            view.show_job(Shown(view.shown.row, view.shown.details, factors, view.shown.note))
+        await self.pane.open_details(row)
+        self.pane.show_priority(row, factors)
 
     async def action_copy(self) -> None:
         ids = " ".join(str(row.job.id) for row in self.view.chosen())
         if ids:
+            from tfjobtui.ui import clipboard
+
             how = await clipboard.copy(self.app, ids)
             self.app.notify(f"{ids}: {how}", markup=False)
 
@@ -569,12 +454,3 @@ class JobsScreen(Screen[None]):
         ):
             self._await_id = None
             self.app.notify(f"Job {submitted.id} is hidden by the filter.", markup=False)
-
-    @property
-    def age_s(self) -> float | None:
-        """Seconds since the last good reading."""
-        at = self.services.poller.last_good_at
-        return None if at is None else time.time() - at
-
-    def describe_age(self) -> str:
-        return duration(self.age_s)

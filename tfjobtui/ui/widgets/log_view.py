@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from array import array
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells, set_cell_size
-from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
@@ -28,7 +23,7 @@ from textual.timer import Timer
 from tfjobtui.actions import logfiles
 from tfjobtui.errors import TfjobtuiError
 from tfjobtui.logs.kept import LogLines
-from tfjobtui.logs.lines import Colour, LogLine, Style
+from tfjobtui.logs.lines import LogLine
 from tfjobtui.logs.location import LogLocation, LogQuery
 from tfjobtui.logs.reader import ChangeKind, LogChange, LogReader
 from tfjobtui.model.job import Job
@@ -37,6 +32,14 @@ from tfjobtui.model.text import printable
 from tfjobtui.model.units import size as size_text
 from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.ui import clipboard
+from tfjobtui.ui.widgets.log_rows import (
+    MARKER,
+    Rows,
+    cut_in_the_middle,
+    poll,
+    segments_of,
+    wrap_cuts,
+)
 
 Locate = Callable[[Job, Stream], Awaitable[LogLocation]]
 """Finds a job's log; it may ask the scheduler."""
@@ -71,195 +74,6 @@ def locator(scheduler: Scheduler) -> Locate:
         return await logfiles.find(scheduler, Target.of(job), job, stream) or _UNKNOWN
 
     return locate
-
-
-# ---- Looks
-
-_MARKER = RichStyle(dim=True, reverse=True)
-
-
-def _colour(colour: Colour | None) -> Color | None:
-    if colour is None:
-        return None
-    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
-
-
-@lru_cache(maxsize=4096)
-def rich_style(style: Style) -> RichStyle:
-    """The same look for Rich; what is not set stays that of the widget."""
-    return RichStyle(
-        color=_colour(style.fg),
-        bgcolor=_colour(style.bg),
-        bold=style.bold or None,
-        dim=style.dim or None,
-        italic=style.italic or None,
-        underline=style.underline or None,
-        reverse=style.reverse or None,
-    )
-
-
-def segments_of(line: LogLine, start: int, end: int) -> list[Segment]:
-    """`line.text[start:end]` in its colours."""
-    if line.is_marker:
-        return [Segment(line.text[start:end], _MARKER)]
-    if not line.spans:
-        return [Segment(line.text[start:end])]
-    return list(_styled(line, start, min(end, len(line.text))))
-
-
-def _styled(line: LogLine, start: int, end: int) -> Iterator[Segment]:
-    done = start
-    for span in line.spans:
-        first, last = max(span.start, done), min(span.end, end)
-        if last <= first:
-            continue
-        if first > done:
-            yield Segment(line.text[done:first])
-        yield Segment(line.text[first:last], rich_style(span.style))
-        done = last
-    if done < end:
-        yield Segment(line.text[done:end])
-
-
-@lru_cache(maxsize=512)
-def wrap_cuts(text: str, width: int) -> tuple[tuple[int, int], ...]:
-    """Where each row of a wrapped text begins and ends; a wide character is never cut in two."""
-    if text.isascii():
-        return tuple((at, min(at + width, len(text))) for at in range(0, len(text), width)) or ((0, 0),)
-    ends = list(accumulate(len(piece) for piece in chop_cells(text, max(width, 2))))
-    return tuple(zip([0, *ends], ends, strict=False)) or ((0, len(text)),)
-
-
-def cut_in_the_middle(text: str, width: int) -> str:
-    """At most so many cells, with `…` in place of what is left out: a path's end says most."""
-    if cell_len(text) <= width:
-        return text
-    if width < 8:
-        return set_cell_size(text, max(width, 0))
-    start = (width - 1) // 3
-    return f"{set_cell_size(text, start)}…{_last_cells(text, width - 1 - start)}"
-
-
-def _last_cells(text: str, width: int) -> str:
-    while cell_len(text) > width:
-        text = text[max(1, (cell_len(text) - width) // 2) :]
-    return text
-
-
-# ---- Rows
-
-
-class Rows:
-    """Which rows of the screen the lines take: one each, or more where they are wrapped.
-
-    Rows are counted from a zero that stays where it is when earlier lines come in or old ones go, so that
-    a row's number is good for as long as the width stays.
-    """
-
-    def __init__(self, lines: LogLines, width: int = 0) -> None:
-        self._lines = lines
-        self._width = width
-        self._first = lines.first_index
-        self._lengths = array("l")
-        """Of each line: its characters, negative where one may be wider than a column."""
-        self._ends = array("q")
-        self.top = 0
-        self._fit_end(self._first)
-
-    @property
-    def end(self) -> int:
-        """The row after the last one."""
-        return self._ends[-1] if self._ends else self.top
-
-    @property
-    def count(self) -> int:
-        return self.end - self.top
-
-    def update(self, first_changed: int | None) -> int:
-        """Take what a reader changed: lines at the front, and all from the line `first_changed` on.
-
-        Gives the row from which on others are to be seen than before, apart from the front.
-        """
-        if self._first != self._lines.first_index:
-            self._fit_front()
-        if first_changed is None:
-            return self.end
-        return self._fit_end(max(first_changed, self._first))
-
-    def _fit_front(self) -> None:
-        """Measure the lines before those that were there, or let go of some.
-
-        What was the first line is measured again too, since a remark comes and goes in its place.
-        """
-        first = self._lines.first_index
-        kept = max(first, self._first) + 1
-        gone = kept - self._first
-        if gone > len(self._ends):
-            self.top, self._first = self.end, first
-            del self._ends[:], self._lengths[:]
-            self._fit_end(first)
-            return
-        lengths = self._measured(first, kept)
-        heights = self._heights(lengths, first)
-        self.top = self._ends[gone - 1] - sum(heights)
-        self._lengths = lengths + self._lengths[gone:]
-        self._ends = array("q", accumulate(heights, initial=self.top))[1:] + self._ends[gone:]
-        self._first = first
-
-    def _fit_end(self, number: int) -> int:
-        del self._ends[number - self._first :], self._lengths[number - self._first :]
-        row = self.end
-        start = self._first + len(self._ends)
-        lengths = self._measured(start, self._lines.end_index)
-        self._lengths.extend(lengths)
-        self._ends.extend(array("q", accumulate(self._heights(lengths, start), initial=row))[1:])
-        return row
-
-    def _measured(self, first: int, end: int) -> array[int]:
-        texts = (self._lines.at(number).text for number in range(first, end))
-        return array("l", (len(text) if text.isascii() else -len(text) for text in texts))
-
-    def _heights(self, lengths: array[int], first: int) -> list[int]:
-        """How many rows each of the lines from `first` on takes."""
-        width = self._width
-        if not width:
-            return [1] * len(lengths)
-        return [
-            1
-            if -width <= 2 * length <= width
-            else -(-length // width)
-            if length > 0
-            else self._wrapped_height(first + index)
-            for index, length in enumerate(lengths)
-        ]
-
-    def _wrapped_height(self, number: int) -> int:
-        return len(wrap_cuts(self._lines.at(number).text, self._width))
-
-    def rewrap(self, width: int, row: int) -> int:
-        """Lay out for another width (0: not wrapped); gives the row where the line of `row` now begins."""
-        index = bisect_right(self._ends, row)
-        self._width = width
-        heights = self._heights(self._lengths, self._first)
-        self._ends = array("q", accumulate(heights, initial=self.top))[1:]
-        return self._begin(min(index, len(self._ends)))
-
-    def _begin(self, index: int) -> int:
-        return self._ends[index - 1] if index > 0 else self.top
-
-    def at(self, row: int) -> tuple[LogLine, int] | None:
-        """The line that a row shows, and which of the line's rows it is."""
-        if not self.top <= row < self.end:
-            return None
-        index = bisect_right(self._ends, row)
-        try:
-            # The reader may be at work: then it is drawn again soon.
-            return self._lines.at(self._first + index), row - self._begin(index)
-        except IndexError:
-            return None
-
-
-# ---- The view
 
 
 def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> Binding:
@@ -351,6 +165,8 @@ class LogView(ScrollView, can_focus=True):
         self._wants_top = False
         self._fills = MAX_FILLS
         self._row = 0
+        self._origin = 0
+        """The first row when the scroll bar was set last; earlier lines may have come in since."""
         self._changed_row = 0
         self._drawn: tuple[int, int] | None = None
         self._seen_end = 0
@@ -508,19 +324,20 @@ class LogView(ScrollView, can_focus=True):
     async def _read(self, reader: LogReader) -> LogChange:
         """Read on, in a thread: a network file system may take its time to answer."""
         had_path = self.path is not None
-        change = await asyncio.to_thread(reader.poll)
-        self._changed_row = min(self._changed_row, self._rows.update(change.first_changed))
+        change, lengths = await asyncio.to_thread(poll, reader)
+        self._changed_row = min(self._changed_row, self._rows.update(change.first_changed, lengths))
         self._tell(change)
         if change.kind is not ChangeKind.NONE:
             self._show_soon()
         if self.path is not None and not had_path:
             self._has_appeared(self.path)
-        if self._rows.count < self.size.height and reader.has_earlier and self._fills > 0:
-            self._fills -= 1
-            self._wants_earlier = True
-        if self._wants_earlier:
+        if self._wants_earlier or self._has_room(reader):
             await self._read_back(reader)
         return change
+
+    def _has_room(self, reader: LogReader) -> bool:
+        """Whether there is room on the screen for lines before those that have been read."""
+        return self._fills > 0 and 0 < self._rows.count < self.size.height and reader.has_earlier
 
     async def _read_back(self, reader: LogReader) -> None:
         """Read the block before the first line; all of them, if the first line is wanted."""
@@ -529,7 +346,8 @@ class LogView(ScrollView, can_focus=True):
         if self._wants_top:
             self._row = self._rows.top
         self._wants_top = self._wants_top and change.kind is ChangeKind.APPENDED
-        self._wants_earlier = self._wants_top
+        self._fills -= 1
+        self._wants_earlier = self._wants_top or self._has_room(reader)
         self._show_soon()
 
     def _has_appeared(self, path: Path) -> None:
@@ -608,6 +426,7 @@ class LogView(ScrollView, can_focus=True):
         finally:
             self._is_placing = False
         self._changed_row = self._rows.end
+        self._origin = self._rows.top
         self._drawn = (self._rows.top + self.scroll_offset.y, self._head) if self._rows.count else None
 
     def _set_height(self, rows: int) -> None:
@@ -620,7 +439,7 @@ class LogView(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if self._is_placing:
             return
-        self._row = self._rows.top + round(new_value)
+        self._row = self._origin + round(new_value)
         self._wants_top = False
         if new_value >= self.max_scroll_y:
             self._go_on()
@@ -664,7 +483,7 @@ class LogView(ScrollView, can_focus=True):
             return self._text_line(cut_in_the_middle(f" {self._note}", width), width)
         if not self._rows.count:
             return self._explanation(y - 2, width)
-        found = self._rows.at(self._rows.top + self.scroll_offset.y + y - head)
+        found = self._rows.at(self._origin + self.scroll_offset.y + y - head)
         base = self._style("")
         if found is None:
             return Strip.blank(width, base)
@@ -690,7 +509,7 @@ class LogView(ScrollView, can_focus=True):
             is_longer = whole.cell_length > left + width
             strip = whole.crop(left, left + width)
         if is_longer:
-            return Strip([*strip.crop(0, width - 1), Segment("›", _MARKER)])
+            return Strip([*strip.crop(0, width - 1), Segment("›", MARKER)])
         return strip
 
     def _explanation(self, y: int, width: int) -> Strip:

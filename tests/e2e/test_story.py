@@ -1,0 +1,113 @@
+"""The main job, from the keyboard, in a real terminal on the real cluster.
+
+Open, submit the shipped training template, see it run, follow its log, cancel it, resubmit it, see it finish.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import state_of
+from tests.terminal import Terminal
+
+pytestmark = [pytest.mark.slurm, pytest.mark.terminal, pytest.mark.trainer]
+
+TRAIN_S = 150.0
+"""A training of digits takes half a minute on two cores, and another test may use them."""
+
+
+def fill(terminal: Terminal, label: str, value: str) -> None:
+    """Go down the form to a field, and put a value in place of what is there."""
+    row = rf"^\W*{re.escape(label)}\b.*"
+    for _ in range(30):
+        if re.search(rf"│ {re.escape(label)}: ", terminal.text):  # the line of help names the field in focus
+            break
+        terminal.press("down")
+        terminal.pump(0.05)
+    else:
+        raise AssertionError(f"no field {label!r}, {row}:\n{terminal.text}")
+    terminal.press("ctrl+u")
+    terminal.type(value)
+
+
+def job_in_list(terminal: Terminal, state: str, timeout_s: float = 60.0) -> str:
+    """Wait for a job named story in that state; gives its id."""
+    pattern = rf"(?m)^.{{0,3}}(\d+) +story +\S {state}"
+    found = re.search(pattern, terminal.wait_for(pattern, timeout_s))
+    assert found is not None
+    return found[1]
+
+
+def test_open_submit_follow_cancel_resubmit_finish(program: Callable[..., Terminal], work_dir: Path) -> None:
+    terminal = program(EDITOR="true")
+    terminal.wait_for("You have no jobs in the queue|ended")
+    terminal.press("n")
+    terminal.wait_for("Train on one node")
+    fill(terminal, "job name", "story")
+    fill(terminal, "partition", "cpu")
+    fill(terminal, "EPOCHS", "60")
+    fill(terminal, "DEVICE", "cpu")
+    fill(terminal, "VENV", sys.prefix)
+    terminal.press("ctrl+t")
+    terminal.wait_for("#SBATCH --job-name=story")
+    terminal.press("ctrl+s")
+
+    # The new row is selected, and its log is awaited and followed.
+    first = job_in_list(terminal, "(PENDING|RUNNING)")
+    terminal.wait_for(rf"slurm-{first}\.out")
+    assert job_in_list(terminal, "RUNNING") == first
+    terminal.wait_for(r"tfjob-train: .*run folder", TRAIN_S)
+    terminal.wait_for(r"epoch +\d+", TRAIN_S)
+
+    # Cancel: the dialog names the job; the list shows how it ended.
+    terminal.press("x")
+    terminal.wait_for(rf"Cancel[\s\S]*{first}")
+    terminal.pump(0.5)
+    terminal.press("y")
+    assert job_in_list(terminal, "CANCELLED", 40) == first
+    terminal.press("@")
+    terminal.wait_for(rf"scancel .*{first}")
+    terminal.press("q")
+
+    # Resubmit: a look at what will run, then a new job with the same script and folder.
+    terminal.press("r")
+    terminal.wait_for("EPOCHS=60|#SBATCH --job-name=story")
+    terminal.pump(0.5)
+    terminal.press("y")
+    terminal.wait_for(rf"(?m)^.{{0,3}}(?!{first}\b)(\d+) +story +\S (PENDING|RUNNING)", 40)
+    second = job_in_list(terminal, "(PENDING|RUNNING)")
+    assert second != first
+    terminal.wait_for(rf"slurm-{second}\.out")
+    assert job_in_list(terminal, "COMPLETED", TRAIN_S) == second
+    terminal.wait_for(r"tfjob-train: completed", 30)
+    terminal.press("q", "q")
+    if terminal.exit_code is None:
+        terminal.press("q")
+    assert terminal.wait_exit() == 0
+
+    assert state_of(second) == "COMPLETED"
+    run = work_dir / "runs" / f"story-{second}"
+    assert json.loads((run / "state.json").read_text())["status"] == "completed"
+    assert "tfjob-train: completed" in (work_dir / f"slurm-{second}.out").read_text()
+
+
+def test_submission_by_command_and_its_log_in_a_pipe(
+    slurm_env: dict[str, str], empty_queue: None, work_dir: Path
+) -> None:
+    import subprocess
+
+    argv = ["tfjobtui", "submit", "train", "--partition", "cpu", "--job-name", "piped"]
+    argv += ["--set", "EPOCHS=2", "--set", "DEVICE=cpu", "--set", f"VENV={sys.prefix}"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    job = re.search(r"\b(\d+)\b", done.stdout)
+    assert job is not None
+    log = subprocess.run(
+        ["tfjobtui", "logs", "-f", job[1]], capture_output=True, text=True, check=True, timeout=TRAIN_S
+    )
+    assert "tfjob-train: completed" in log.stdout
