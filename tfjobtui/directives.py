@@ -107,19 +107,6 @@ def change(script: str, changes: Mapping[str, str | None]) -> str:
     return script
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitLine:
-    """The command line of a submission, as well as it can be had back.
-
-    `is_certain` is false where it may have been another: the words were joined without quotes.
-    """
-
-    options: tuple[Option, ...]
-    script: str | None
-    arguments: tuple[str, ...]
-    is_certain: bool
-
-
 def split_options(words: Sequence[str]) -> tuple[tuple[Option, ...], tuple[str, ...]]:
     """The options at the start of sbatch's arguments, and the words after them.
 
@@ -131,24 +118,6 @@ def split_options(words: Sequence[str]) -> tuple[tuple[Option, ...], tuple[str, 
     if used < len(words) and words[used] == "--":
         used += 1
     return tuple(Option(item.name, item.value) for item in parsed), tuple(words[used:])
-
-
-def parse_submit_line(line: str) -> SubmitLine:
-    """Read accounting's `SubmitLine`: `sbatch -p gpu --time=1:00 train.sh 5`.
-
-    A value or argument with blanks can't be told from several, so that with arguments, with `--wrap` or
-    with an option that is not known nothing is certain.
-    """
-    words = line.split()
-    is_certain = bool(words) and words[0].rpartition("/")[2] == "sbatch" and line.split(" ") == words
-    try:
-        options, rest = split_options(words[1:])
-    except FormatError:
-        return SubmitLine((), None, (), False)
-    is_wrapped = any(option.name == "wrap" for option in options)
-    if is_wrapped:
-        return SubmitLine(options, None, rest, False)
-    return SubmitLine(options, rest[0] if rest else None, rest[1:], is_certain and len(rest) < 2)
 
 
 def quoted(value: str) -> str:

@@ -70,6 +70,12 @@ class FakeScheduler:
     async def priority(self, target: Target) -> tuple[PriorityFactor, ...]:
         return ()
 
+    def action_commands(
+        self, action: str, targets: Sequence[Target], signal: str | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        what = ("--pending",) if any(target.pending_only for target in targets) else ()
+        return ((action, *((signal,) if signal else ()), *what, *(str(target.id) for target in targets)),)
+
     def _act(self, verb: str, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
         record = CommandRecord((verb, *(str(target.id) for target in targets)), 2000.0, 0.1, 0)
         return tuple(

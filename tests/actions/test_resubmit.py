@@ -113,7 +113,7 @@ async def test_lost_options_are_told_with_what_the_job_had(records: RunRecords, 
         ("/w/train.sh", (), False),
         ("/w/train.sh one", ("one",), False),
         ("/w/train.sh one two", ("one", "two"), True),
-        ("", (), True),
+        ("", (), False),  # from standard input: it can have none
     ],
 )
 async def test_arguments_are_told_to_be_unsure(
@@ -149,7 +149,7 @@ async def test_a_job_that_left_the_queue(records: RunRecords, tmp_path: Path) ->
     scheduler = FakeScheduler()
     scheduler.scripts["7"] = StoredScript(SCRIPT, "accounting", (), "sbatch -p gpu train.sh")
     scheduler.endings = (
-        EndedJob(JobId(7), 7, "train", JobState.COMPLETED, "COMPLETED", work_dir=str(tmp_path)),
+        EndedJob(JobId(7), 7, "train.sh", JobState.COMPLETED, "COMPLETED", work_dir=str(tmp_path)),
     )
     plan = await resubmit.plan_target(scheduler, records, Target(JobId(7), None, "", "", None), None)
     assert plan.options == ("--partition=gpu",)
@@ -162,3 +162,59 @@ async def test_what_is_gone_is_told(records: RunRecords, tmp_path: Path) -> None
     assert "not there any more" in plan.missing[0]
     with pytest.raises(ActionError, match="script of job 7 cannot be had back"):
         await resubmit.plan(scheduler_with(None, row), records, row)
+
+
+async def test_a_script_from_standard_input(records: RunRecords, tmp_path: Path) -> None:
+    row = job("7", name="of/its option", work_dir=str(tmp_path))
+    stored = StoredScript(SCRIPT, "slurmctld", (), "sbatch -p gpu -J of/its option")
+    plan = await resubmit.plan(scheduler_with(stored, row), records, row)
+    assert plan.options == ("--partition=gpu", "--job-name=of/its option")
+    assert (plan.arguments, plan.submission.file_name) == ((), "sbatch")
+    await resubmit.submit(FakeScheduler(), records, CommandLog(None), plan)
+
+
+async def test_a_job_without_a_script_of_ours_and_a_name_that_is_no_files(
+    records: RunRecords, tmp_path: Path
+) -> None:
+    scheduler = FakeScheduler()
+    scheduler.scripts["7"] = StoredScript(SCRIPT, "accounting", ())
+    for name in ("a/b", "..", "x" * 300, "\u65e5" * 200):
+        scheduler.endings = (
+            EndedJob(JobId(7), 7, name, JobState.COMPLETED, "COMPLETED", work_dir=str(tmp_path)),
+        )
+        plan = await resubmit.plan_target(scheduler, records, Target(JobId(7), None, "", "", None), None)
+        assert plan.submission.file_name == name
+        await resubmit.submit(scheduler, records, CommandLog(None), plan)
+
+
+async def test_a_het_job_of_the_command_line_comes_back_in_all_its_parts(
+    records: RunRecords, tmp_path: Path
+) -> None:
+    row = job("7+1", command="/w/train.sh 5", work_dir=str(tmp_path))
+    stored = StoredScript(SCRIPT, "slurmctld", (), "sbatch -p cpu -D sub : -p gpu --gpus=1 train.sh 5")
+    plan = await resubmit.plan(scheduler_with(stored, row), records, row)
+    assert plan.submission.command == (
+        "sbatch", "--partition=cpu", ":", "--partition=gpu", "--gpus=1", "train.sh", "5",
+    )  # fmt: skip
+    assert len(plan.missing) == 1
+
+
+async def test_letters_that_accounting_lost_are_told(records: RunRecords, tmp_path: Path) -> None:
+    row = job("7", name="\u65e5", command="/w/train.sh", work_dir=str(tmp_path))
+    stored = StoredScript(SCRIPT, "slurmctld", (), "sbatch -J ? --comment=a? train.sh")
+    plan = await resubmit.plan(scheduler_with(stored, row), records, row)
+    assert plan.options == ("--job-name=\u65e5", "--comment=a?")
+    assert "letters: '--comment=a?'" in plan.missing[-1]
+
+
+async def test_of_the_users_defaults_those_that_the_job_had(
+    records: RunRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBATCH_ACCOUNT", "Lab")
+    monkeypatch.setenv("SBATCH_PARTITION", "gpu")
+    monkeypatch.setenv("SBATCH_QOS", "long")
+    row = job("7", command="/w/train.sh", work_dir=str(tmp_path), account="lab", partition="cpu", qos="long")
+    stored = StoredScript(SCRIPT, "slurmctld", (), "sbatch -q long train.sh")
+    plan = await resubmit.plan(scheduler_with(stored, row), records, row)
+    assert plan.options == ("--qos=long", "--account=Lab")
+    assert plan.missing[-1] == "SBATCH_PARTITION is set in your environment, and is not used for this job."

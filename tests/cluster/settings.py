@@ -12,6 +12,7 @@ from pathlib import Path
 FIRST_PORT = 20000
 LAST_PORT = 32000  # below the range from which the kernel takes ports for outgoing connections
 PORTS_PER_CLUSTER = 8
+DATABASE = "slurm"
 LONGEST_SOCKET_PATH = 107  # sun_path of a Unix socket, without its closing NUL
 
 
@@ -282,7 +283,7 @@ def slurmdbd_conf(layout: Layout, ports: Ports) -> str:
     return (
         f"AuthType=auth/munge\nAuthInfo=socket={layout.munge_socket}\n"
         f"DbdHost=localhost\nDbdAddr=127.0.0.1\nDbdPort={ports.slurmdbd}\nSlurmUser=root\n"
-        f"StorageType=accounting_storage/mysql\nStorageUser=root\nStorageLoc=slurm\n"
+        f"StorageType=accounting_storage/mysql\nStorageUser=root\nStorageLoc={DATABASE}\n"
         f"PidFile={layout.root}/run/slurmdbd.pid\nLogFile={layout.log('slurmdbd')}\nDebugLevel=info\n"
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.cluster.control import ControlServer
-from tests.cluster.daemons import DaemonSet, database_setup
+from tests.cluster.daemons import DaemonSet, database_setup, slurm_database
 from tests.cluster.processes import Children, become_subreaper, end_all_with_token
 from tests.cluster.settings import (
     LONGEST_SOCKET_PATH,
@@ -100,10 +100,14 @@ class Supervisor:
         self._describe(ports)
 
     async def _start_database(self) -> None:
-        made = await self.children.run(database_setup(self.layout), env=self.daemons.env, timeout_s=120)
-        if made.rc != 0:
-            raise ClusterError(f"mariadb-install-db failed:\n{made.stdout}{made.stderr}")
+        await self._run(database_setup(self.layout))
         await self.daemons.start("mariadbd")
+        await self._run(slurm_database(self.layout))
+
+    async def _run(self, argv: list[str]) -> None:
+        made = await self.children.run(argv, env=self.daemons.env, timeout_s=120)
+        if made.rc != 0:
+            raise ClusterError(f"{argv[0]} failed:\n{made.stdout}{made.stderr}")
 
     def _describe(self, ports: Ports) -> None:
         """Write what clients need to know."""

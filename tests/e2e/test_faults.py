@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,3 +107,30 @@ def test_another_users_job_is_refused_in_slurms_words(
         terminal.wait_for("[Aa]ccess/permission denied|not yours|another user|belongs to", timeout_s=20)
     finally:
         cluster.root("scancel", job)
+
+
+def test_copy_reaches_tmuxs_buffer(
+    cluster: Cluster, slurm_env: dict[str, str], empty_queue: None, work_dir: Path
+) -> None:
+    """tmux drops OSC 52 from programs by default; its own buffer is what can be pasted."""
+    job = submit("-p", "cpu", "-J", "copied", "-t", "5", "--hold", "--wrap", "sleep 1")
+    socket = str(work_dir / "tmux")
+
+    def tmux(*argv: str) -> str:
+        done = subprocess.run(["tmux", "-S", socket, *argv], capture_output=True, text=True, check=False)
+        return done.stdout
+
+    def until(text: str, *argv: str) -> None:
+        deadline = time.monotonic() + 30
+        while text not in tmux(*argv):
+            assert time.monotonic() < deadline, tmux("capture-pane", "-p")
+            time.sleep(0.1)
+
+    environment = [f"{name}={value}" for name, value in {**slurm_env, "LANG": "C.UTF-8"}.items()]
+    tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "env", *environment, "tfjobtui")
+    try:
+        until("copied", "capture-pane", "-p")
+        tmux("send-keys", "y")
+        until(job, "show-buffer")
+    finally:
+        tmux("kill-server")

@@ -63,6 +63,10 @@ ARRAY = (
 )
 
 
+def ids_of(target: Target) -> str:
+    return f"{target.id}{' pending' if target.pending_only else ''}"
+
+
 class FakeScheduler:
     """Notes what it is asked to do; refuses what is in `refusals`."""
 
@@ -79,6 +83,12 @@ class FakeScheduler:
             ActionResult(target, not words, words, record)
             for target, words in zip(targets, refused, strict=True)
         )
+
+    def action_commands(
+        self, action: str, targets: Sequence[Target], signal: str | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        words = (*((signal,) if signal else ()), *(ids_of(target) for target in targets))
+        return ((action, *words),)
 
     async def cancel(self, targets: Sequence[Target], signal: str | None = None) -> tuple[ActionResult, ...]:
         return self._answer("cancel", targets, signal)
@@ -164,8 +174,14 @@ def dialogs() -> Iterator[tuple[str, Any]]:
         "cancel [red]1[/]",
         [CommandRecord(("scancel", HOSTILE, "a b"), 1000.0, 0.25, n % 2, words) for n in range(9)],
     )
-    yield "cancel", lambda: CancelDialog(select(many, ARRAY))
-    yield "confirm", lambda: ConfirmDialog("Requeue", words[:300], [HOSTILE] * 40, yes="Requeue 40 jobs")
+    commands = [("scancel", "-v", HOSTILE, *(str(number) for number in range(1000, 1400)))] * 5
+    yield "cancel", lambda: CancelDialog(select(many, ARRAY), lambda choice: commands)
+    yield (
+        "confirm",
+        lambda: ConfirmDialog(
+            "Requeue", words[:300], [HOSTILE] * 40, yes="Requeue 40 jobs", commands=commands
+        ),
+    )
     yield "message", lambda: MessageDialog("Cancel: refused", words)
     yield "change", lambda: ChangeDialog(changes_for([*rows_of(job("9", JobState.PENDING, HOSTILE)), *many]))
     yield "choose", lambda: ChoiceDialog("Node [red]", [(str(n), f"{n} {HOSTILE}") for n in range(60)])
@@ -325,6 +341,25 @@ async def test_cancel_of_an_array_spares_what_runs_unless_told_otherwise() -> No
         await act(app, pilot, "cancel", rows_of(*ARRAY), "j", "y")
         assert ids(app) == ["11"]
         assert not app.scheduler.calls[-1][1][0].pending_only
+
+
+async def test_the_dialog_shows_the_command_that_a_yes_would_run() -> None:
+    app = DialogApp(*ARRAY)
+    async with app.run_test(size=SMALL) as pilot:
+        worker = app.run_worker(app.actions.cancel(rows_of(*ARRAY)))
+        await until(pilot, lambda: len(app.screen_stack) > 1)
+        await pilot.pause()
+        assert "$ cancel '11_[4-10] pending'" in screen_text(app)
+        await pilot.press("j")
+        await until(pilot, lambda: "$ cancel 11 " in screen_text(app))
+        await pilot.press("tab", "tab", "tab", "down")
+        await until(pilot, lambda: "$ cancel TERM 11_2 11_3" in screen_text(app))
+        await pilot.press("n")
+        await worker.wait()
+        worker = app.run_worker(app.actions.requeue(rows_of(job("30"), job("31"))))
+        await until(pilot, lambda: "$ requeue 31 30" in screen_text(app))
+        await pilot.press("n")
+        await worker.wait()
 
 
 async def test_the_question_about_an_array_counts_what_the_filter_hides() -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from tfjobtui import directives
 from tfjobtui.actions.command_log import CommandLog
+from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.submit import SubmitOutcome, SubmitPlan
 from tfjobtui.actions.submit import submit as submit_plan
-from tfjobtui.actions.submit_line import read_options
+from tfjobtui.actions.submit_line import Components, Submission, in_shell, read_options
 from tfjobtui.directives import Option, split_options
 from tfjobtui.errors import ActionError, FormatError, QueryError
 from tfjobtui.model.ids import JobId
@@ -51,6 +52,9 @@ class ResubmitPlan:
         return self.submission.work_dir
 
 
+_HAD = {name: name for name in ("account", "partition", "qos", "reservation")}
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What is known of the job besides its script."""
@@ -60,9 +64,19 @@ class _Known:
     ended: EndedJob | None
 
     @property
-    def command(self) -> str:
+    def command(self) -> str | None:
+        """The script's path with its arguments, empty without one (`--wrap`, standard input)."""
+        if self.job is None and self.details is None:
+            return None
         from_queue = self.job.command if self.job is not None else ""
         return (self.details.get("Command") if self.details else "") or from_queue
+
+    def had(self, option: str) -> str:
+        """What the job had of an option that says where it runs and who pays; empty where not known."""
+        for source in (self.job, self.ended):
+            if source is not None and (value := getattr(source, _HAD.get(option, ""), "")):
+                return str(value)
+        return ""
 
     @property
     def work_dir(self) -> str:
@@ -151,29 +165,61 @@ async def _known(scheduler: Scheduler, target: Target, job: Job | None) -> _Know
 
 
 def _from_scheduler(stored: StoredScript, known: _Known, target: Target) -> ResubmitPlan:
-    command = known.command
     is_wrapped = "sbatch --wrap" in stored.text[:200]
-    path, arguments, are_certain = ("", (), True) if is_wrapped else _split_command(command)
+    command = "" if is_wrapped else known.command
+    path, arguments, are_certain = _split_command(command or "")
     line = stored.submit_line or (known.ended.submit_line if known.ended is not None else "")
-    options = read_options(line, "" if is_wrapped else command, stored.text) if line else None
+    job = Submission(command, stored.text, known.name, known.work_dir)
+    parts = read_options(line, job) if line else None
     missing = [*_folder_is_there(known.work_dir)]
-    if options is None:
+    if parts is None:
         missing.append(_lost_options(known, stored.text, line))
-    if not is_wrapped and not command:
-        missing.append("Arguments of the script, if it had any, cannot be had back.")
-    elif not are_certain:
+        if command is None:
+            missing.append("Arguments of the script, if it had any, cannot be had back.")
+    if not are_certain:
         missing.append(f"Arguments with blanks in them cannot be told apart: {' '.join(arguments)}")
+    options, doubts = _options(parts or ((),), known, stored.text)
     missing.append("The environment that it was submitted with is not kept: it gets the present one.")
     submission = SubmitPlan(
         script=stored.text,
-        file_name="wrap" if is_wrapped else path.rpartition("/")[2] or known.name or "job",
+        file_name=_file_name(path, command, is_wrapped, known.name),
         work_dir=known.work_dir,
-        # The folder that the scheduler tells is the one after --chdir.
-        options=tuple(option.argument for option in options or () if option.name != "chdir"),
+        options=options,
         arguments=arguments,
         cluster=target.cluster,
     )
-    return ResubmitPlan(submission, stored.source, tuple(missing))
+    return ResubmitPlan(submission, stored.source, (*missing, *doubts))
+
+
+def _file_name(path: str, command: str | None, is_wrapped: bool, name: str) -> str:
+    """What sbatch names the job after where nothing else says it; a script from standard input is `sbatch`."""
+    if is_wrapped:
+        return "wrap"
+    return path.rpartition("/")[2] or ("sbatch" if command is not None else name) or "job"
+
+
+def _options(parts: Components, known: _Known, script: str) -> tuple[tuple[str, ...], list[str]]:
+    """The words of the command line, and sentences on what of it is in doubt."""
+    # The folder that the scheduler tells is the one after --chdir.
+    kept = [[option for option in part if option.name != "chdir"] for part in parts]
+    doubts = []
+    # The letters of a name that the queue tells are right.
+    sure = known.job.name if known.job is not None else None
+    values = [option for part in kept for option in part if option.value and option.value != sure]
+    marked = [option.argument for option in values if "?" in (option.value or "")]
+    if marked:
+        doubts.append(f"Accounting may have put ? in place of letters: {in_shell(marked)}")
+    if len(kept) == 1:
+        own = personal_defaults(script, [option.name for option in kept[0]])
+        for option, variable in zip(own.options, own.variables, strict=True):
+            if option.value and known.had(option.name).casefold() == option.value.casefold():
+                kept[0].append(option)
+            else:
+                doubts.append(f"{variable} is set in your environment, and is not used for this job.")
+    words = [option.argument for option in kept[0]]
+    for part in kept[1:]:
+        words += [":", *(option.argument for option in part)]
+    return tuple(words), doubts
 
 
 def _split_command(command: str) -> tuple[str, tuple[str, ...], bool]:
@@ -197,9 +243,11 @@ def _lost_options(known: _Known, script: str, line: str) -> str:
     had = [text for name, text in _had(known) if name not in written]
     parts = ["Options that were given on the command line cannot be had back."]
     if line:
-        parts = [f"Its command line can be read in several ways, so no option is taken from it: {line}"]
+        parts = ["Its command line can be read in several ways, so no option is taken from it."]
     if had:
         parts.append(f"It had, beyond its script: {', '.join(had)}.")
+    if line:
+        parts.append(f"The line is: {line}")
     return " ".join(parts)
 
 
@@ -218,7 +266,7 @@ def _had(known: _Known) -> Iterable[tuple[str, str]]:
     if job.gpus.count:
         yield "gpus", f"GPUs {job.gpus}"
     if job.cpus:
-        yield "cpus-per-task", f"{job.cpus} CPUs"
+        yield "cpus-per-task", f"CPUs {job.cpus}"
     if job.memory_bytes:
         yield "mem", f"memory {size(job.memory_bytes)}"
     if job.account:

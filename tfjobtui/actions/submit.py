@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import os
 import platform
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from tfjobtui import directives
 from tfjobtui.actions.command_log import CommandLog
 from tfjobtui.actions.git import GitState, git_state
 from tfjobtui.actions.output_folders import make_output_folders
+from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.config import Config
 from tfjobtui.directives import Option, split_options
 from tfjobtui.errors import ActionError, FormatError, SubmissionError, UsageError
@@ -28,6 +30,7 @@ from tfjobtui.templates.catalogue import Template
 from tfjobtui.templates.rendering import render
 
 _KEPT_SCRIPTS = 200
+_MAX_NAME_BYTES = 255
 _MAX_SCRIPT_BYTES = 4 << 20
 """slurmctld takes 4 MB by default (`max_script_size`)."""
 
@@ -38,7 +41,8 @@ class SubmitPlan:
 
     `script` is the whole text that will run. `file_name` is its base name, which is the job's name where
     nothing else says one. `script_path` is the user's own file that holds it, or empty: then it is written
-    into a private folder. `options` and `arguments` are words of the command line.
+    into a private folder. `options` and `arguments` are words of the command line. `notes` are sentences on
+    what of the user's surroundings was passed over.
     """
 
     script: str
@@ -50,6 +54,7 @@ class SubmitPlan:
     template: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -86,6 +91,7 @@ def plan_template(
     options: Mapping[str, str | None],
     work_dir: str,
     cluster: str | None = None,
+    notes: tuple[str, ...] = (),
 ) -> SubmitPlan:
     """A template with its parameters and options (by the long names of sbatch's) written into it.
 
@@ -95,7 +101,13 @@ def plan_template(
     """
     script = render(template, values, options, trainer_path())
     return SubmitPlan(
-        script, template.path.name, work_dir, template=template.name, values=dict(values), cluster=cluster
+        script,
+        template.path.name,
+        work_dir,
+        template=template.name,
+        values=dict(values),
+        cluster=cluster,
+        notes=notes,
     )
 
 
@@ -103,6 +115,8 @@ def plan_script(
     path: Path, options: Sequence[str], arguments: Sequence[str], work_dir: str, cluster: str | None = None
 ) -> SubmitPlan:
     """A script of the user's, with options of sbatch's before it and its own arguments after it.
+
+    The user's own defaults (`SBATCH_ACCOUNT` …) become options too, where nothing else says it.
 
     Raises:
         UsageError: it cannot be read, or is nothing that sbatch takes.
@@ -114,7 +128,24 @@ def plan_script(
     _check_script(path, content)
     text = content.decode("utf-8", "surrogateescape")
     absolute = str(path if path.is_absolute() else Path.cwd() / path)
-    return SubmitPlan(text, path.name, work_dir, tuple(options), tuple(arguments), absolute, cluster=cluster)
+    defaults = personal_defaults(text, _names(options))
+    return SubmitPlan(
+        text,
+        path.name,
+        work_dir,
+        (*options, *(option.argument for option in defaults.options)),
+        tuple(arguments),
+        absolute,
+        cluster=cluster,
+        notes=defaults.notes,
+    )
+
+
+def _names(options: Sequence[str]) -> list[str]:
+    try:
+        return [option.name for option in split_options(options)[0]]
+    except FormatError:
+        return []  # sbatch will refuse it, in its own words
 
 
 def _check_script(path: Path, content: bytes) -> None:
@@ -154,8 +185,12 @@ async def submit(
     """
     if not scheduler.capabilities.submit:
         raise ActionError(scheduler.capabilities.submit.reason)
-    notes = _make_folders(plan)
-    script_path = plan.script_path or str(_write_script(plan))
+    notes = (*plan.notes, *_make_folders(plan))
+    try:
+        script_path = plan.script_path or str(_write_script(plan))
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        raise ActionError(f"the script cannot be written into the state folder: {why}") from error
     asked = asyncio.create_task(git_state(plan.work_dir))
     try:
         submitted = await _submit(scheduler, log, plan, script_path)
@@ -207,10 +242,18 @@ def _write_script(plan: SubmitPlan) -> Path:
     own = make_private(
         folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10**6}"
     )
-    path = own / (plan.file_name or "job.sbatch")
+    path = own / _safe_name(plan.file_name)
     path.write_bytes(plan.script.encode("utf-8", "surrogateescape"))
     path.chmod(0o700)
     return path
+
+
+def _safe_name(name: str) -> str:
+    """As the name of a file: a job's name may have slashes in it, and be longer than a file's."""
+    safe = re.sub(r"[/\0]", "_", name)
+    while len(os.fsencode(safe)) > _MAX_NAME_BYTES:
+        safe = safe[:-1]
+    return "job.sbatch" if safe in {"", ".", ".."} else safe
 
 
 def _let_old_go(folder: Path) -> None:

@@ -3,12 +3,17 @@
 The words of that line are joined by blanks, without their quotes: `--comment=a b` and two words look the
 same. So it is used only where it can be read in one way: every word before the script is an option or the
 value of one, and where the script begins is known from elsewhere.
+
+The database may not have every character of it: `?` can stand in place of one.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 
 from tfjobtui.directives import Option, split_options
 from tfjobtui.errors import FormatError
@@ -19,22 +24,75 @@ NOT_THE_JOBS = frozenset(
 """Options that say how sbatch is to be run, not what the job is."""
 
 
-def read_options(submit_line: str, command: str, script: str) -> tuple[Option, ...] | None:
-    """The options of the job; `None` where the line can be read in several ways.
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is known of a job from elsewhere, to read its command line by.
 
-    `command` is the script's path with its arguments as the scheduler tells it (or an empty text), which
-    says where the options end. `script` is the text of the script: of `--wrap` it has the command.
+    `command` is the script's path with its arguments as the scheduler tells it, empty where it came from
+    standard input, and `None` where that is not known. `script` is the text of the script: of `--wrap` it
+    has the command. `name` is the job's name (or empty), `work_dir` its folder.
     """
+
+    command: str | None
+    script: str = ""
+    name: str = ""
+    work_dir: str = ""
+
+
+Components = tuple[tuple[Option, ...], ...]
+"""The options of each part of a het job; of any other job there is one part."""
+
+
+def read_options(submit_line: str, job: Submission) -> Components | None:
+    """The options of the job; `None` where the line can be read in several ways."""
     program, _, body = submit_line.partition(" ")
     if program.rpartition("/")[2] != "sbatch":
         return None
+    body, named = _without_name(body, job.name)
     if " --wrap" in f" {body}":
-        before = _without_wrap(body, script)
-    elif command:
-        before = _before_command(body, command)
+        before = _without_wrap(body, job.script)
+    elif job.command is None:
+        before = _without_last(body, job)
+    elif job.command:
+        before = _before_command(body, job.command)
     else:
-        return _with_script_last(body)
-    return None if before is None else _only_options(before)
+        before = body
+    if before is None:
+        return None
+    parts = [_only_options(part) for part in f" {before} ".split(" : ")]
+    if any(part is None for part in parts):
+        return None
+    found = tuple(part for part in parts if part is not None)
+    if len(found) > 1:
+        return None if named else found
+    return _named(found[0], named, job.name)
+
+
+def _without_name(body: str, name: str) -> tuple[str, bool]:
+    """The line without a name that has blanks in it, which is known; and whether it was there."""
+    if not re.search(r"\s", name):
+        return body, False
+    for form in (f"-J {name}", f"-J{name}", f"--job-name={name}", f"--job-name {name}"):
+        if f" {body} ".count(f" {form} ") == 1:
+            before, _, after = f" {body} ".partition(f" {form} ")
+            return f"{before} {after}".strip(" "), True
+    return body, False
+
+
+def _named(options: tuple[Option, ...], is_cut_out: bool, name: str) -> Components | None:
+    """With the name as it is: accounting may have put `?` in place of its letters."""
+    if is_cut_out:
+        return ((*options, Option("job-name", name)),)
+    told = value_of(options, "job-name")
+    if name.startswith(f"{told} ") and told:
+        return None  # the rest of the name was taken for options
+    if told and told != name and _is_same_but_for_marks(told, name):
+        return (tuple(Option("job-name", name) if item.name == "job-name" else item for item in options),)
+    return (options,)
+
+
+def _is_same_but_for_marks(told: str, name: str) -> bool:
+    return len(told) == len(name) and all(mark in (char, "?") for mark, char in zip(told, name, strict=True))
 
 
 def value_of(options: Iterable[Option], name: str) -> str:
@@ -52,7 +110,7 @@ def first_options(submit_line: str) -> tuple[Option, ...]:
 
 def _only_options(text: str) -> tuple[Option, ...] | None:
     words = text.split()
-    if "  " in text.strip():
+    if "  " in text.strip(" ") or "\n" in text:
         return None  # an empty value or several blanks in one: the words are not what they seem
     try:
         options, rest = split_options(words)
@@ -61,15 +119,28 @@ def _only_options(text: str) -> tuple[Option, ...] | None:
     return None if rest else tuple(option for option in options if option.name not in NOT_THE_JOBS)
 
 
-def _with_script_last(body: str) -> tuple[Option, ...] | None:
-    """Without knowing the script: it is the last word, if anything is; with arguments nothing is sure."""
+def _without_last(body: str, job: Submission) -> str | None:
+    """Without knowing the script: it is the last word, if that looks like it; with arguments nothing is sure."""
     try:
         _, rest = split_options(body.split())
     except FormatError:
         return None
-    if len(rest) > 1:
+    if not rest:
+        return body
+    if len(rest) > 1 or not _is_script(rest[0], job):
         return None
-    return _only_options(body.removesuffix(rest[0]) if rest else body)
+    return body.removesuffix(rest[0])
+
+
+def _is_script(word: str, job: Submission) -> bool:
+    """Whether it is the script, and not the second word of a value."""
+    path = PurePath(word)
+    if path.suffix in _SUFFIXES or path.name == job.name:
+        return True
+    return bool(job.work_dir) and Path(job.work_dir, word).is_file()
+
+
+_SUFFIXES = frozenset({".sh", ".bash", ".sbatch", ".slurm", ".job", ".batch", ".py", ".pl"})
 
 
 def _without_wrap(body: str, script: str) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfjobtui.actions import resubmit
 from tfjobtui.actions.command_log import CommandLog
+from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.resubmit import ResubmitPlan
 from tfjobtui.actions.submit import (
     SubmitOutcome,
@@ -66,7 +67,11 @@ def _plan(options: argparse.Namespace, config: Config) -> SubmitPlan:
         return plan_script(path, given, options.script_arguments, work_dir, cluster)
     if options.script_arguments:
         raise UsageError("a template takes no arguments", "Its parameters are set by --set NAME=VALUE.")
-    return plan_template(template, _settings(options.settings), _as_directives(given), work_dir, cluster)
+    changes = _as_directives(given)
+    defaults = personal_defaults(template.text, changes)
+    for option in defaults.options:
+        changes[option.name] = option.value or ""
+    return plan_template(template, _settings(options.settings), changes, work_dir, cluster, defaults.notes)
 
 
 def _template(options: argparse.Namespace, config: Config) -> Template | None:
@@ -93,7 +98,7 @@ def _settings(words: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def _as_directives(given: Sequence[str]) -> Mapping[str, str | None]:
+def _as_directives(given: Sequence[str]) -> dict[str, str | None]:
     """Options for a template go into the script, so that it tells all of what runs."""
     changes: dict[str, str | None] = {}
     for option in given:
@@ -120,6 +125,8 @@ async def _make(scheduler: Scheduler, plan: SubmitPlan) -> SubmitOutcome:
 def _show(plan: SubmitPlan) -> None:
     """The script on standard output, what is done with it beside it."""
     print(f"tfjobtui: in {printable(plan.work_dir)}: {printable(in_shell(plan.command))}", file=sys.stderr)
+    for note in plan.notes:
+        complain(note)
     sys.stdout.flush()
     sys.stdout.buffer.write(plan.script.encode("utf-8", "surrogateescape"))
 

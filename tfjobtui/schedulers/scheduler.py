@@ -243,6 +243,12 @@ class Queue(Protocol):
 class Control(Protocol):
     """Changing jobs. One result for each target, in their order."""
 
+    def action_commands(
+        self, action: str, targets: Sequence[Target], signal: str | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        """The commands that `cancel`, `hold`, `release` or `requeue` would run, without running them."""
+        ...
+
     async def cancel(
         self, targets: Sequence[Target], signal: str | None = None
     ) -> tuple[ActionResult, ...]: ...

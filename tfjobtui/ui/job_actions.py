@@ -45,14 +45,17 @@ class JobActions:
             return
         from tfjobtui.ui.screens.confirm import CancelChoice, CancelDialog
 
-        choice: CancelChoice | None = await self._app.push_screen_wait(CancelDialog(selection))
-        if choice is None:
-            return
-        if choice.signal is not None:
-            targets = selection.active()
-        else:
-            targets = selection.waiting() if choice.waiting_only else selection.everything()
-        await self._act("Cancel", self._control.cancel(targets, choice.signal))
+        def targets_of(choice: CancelChoice) -> tuple[Target, ...]:
+            if choice.signal is not None:
+                return selection.active()
+            return selection.waiting() if choice.waiting_only else selection.everything()
+
+        def commands(choice: CancelChoice) -> Sequence[Sequence[str]]:
+            return self._commands("cancel", targets_of(choice), choice.signal)
+
+        choice: CancelChoice | None = await self._app.push_screen_wait(CancelDialog(selection, commands))
+        if choice is not None:
+            await self._act("Cancel", self._control.cancel(targets_of(choice), choice.signal))
 
     async def hold(self, rows: Sequence[Row]) -> None:
         """Keep waiting jobs from starting."""
@@ -61,7 +64,7 @@ class JobActions:
         if not targets:
             self._tell("Nothing to hold: it has ended already.")
         elif len(selection) == 1 or await self._confirm(
-            "Hold", "They will wait until they are released.", selection
+            "Hold", "They will wait until they are released.", selection, targets
         ):
             await self._act("Hold", self._control.hold(targets))
 
@@ -71,7 +74,9 @@ class JobActions:
         targets = _waiting_first(selection)
         if not targets:
             self._tell("Nothing to release: it has ended already.")
-        elif len(selection) == 1 or await self._confirm("Release", "They may start again.", selection):
+        elif len(selection) == 1 or await self._confirm(
+            "Release", "They may start again.", selection, targets
+        ):
             await self._act("Release", self._control.release(targets))
 
     async def requeue(self, rows: Sequence[Row]) -> None:
@@ -85,7 +90,7 @@ class JobActions:
             "What runs is stopped, and starts again from the beginning of its script. "
             "Its log is emptied then, unless the script says --open-mode=append."
         )
-        if await self._confirm("Requeue", text, selection):
+        if await self._confirm("Requeue", text, selection, targets):
             await self._act("Requeue", self._control.requeue(targets))
 
     async def change(self, rows: Sequence[Row]) -> None:
@@ -168,13 +173,19 @@ class JobActions:
     def _select(self, rows: Sequence[Row]) -> Selection:
         return select(rows, self._services.poller.store.jobs.values())
 
-    async def _confirm(self, verb: str, text: str, selection: Selection) -> bool:
+    def _commands(
+        self, action: str, targets: Sequence[Target], signal: str | None = None
+    ) -> Sequence[Sequence[str]]:
+        return self._services.scheduler.action_commands(action, targets, signal)
+
+    async def _confirm(self, verb: str, text: str, selection: Selection, targets: Sequence[Target]) -> bool:
         from tfjobtui.ui.screens.confirm import ConfirmDialog
 
         if selection.left_out:
             text = f"{text}\nLeft out, since it does not apply to them: {selection.left_out}."
         label = f"{verb} {selection.what()}"
-        dialog = ConfirmDialog(verb, text, selection.labels, yes=label, no="Leave it")
+        commands = self._commands(verb.lower(), targets)
+        dialog = ConfirmDialog(verb, text, selection.labels, yes=label, no="Leave it", commands=commands)
         answer: bool | None = await self._app.push_screen_wait(dialog)
         return bool(answer)
 

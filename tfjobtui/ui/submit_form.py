@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfjobtui.actions.fields import time_limit
+from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.submit import SubmitPlan, plan_template
 from tfjobtui.errors import UsageError
 from tfjobtui.templates.catalogue import Template
@@ -140,12 +141,16 @@ def written(template: Template) -> dict[str, str]:
 
 def _options(template: Template, partitions: tuple[str, ...]) -> Iterator[FormField]:
     there = written(template)
-    names = [name for name in _USUAL if name in there or not _INSTEAD.get(name, frozenset()) & there.keys()]
-    names += [name for name in there if name not in names]
+    own = personal_defaults(template.text)
+    from_own = dict(zip((option.name for option in own.options), own.variables, strict=True))
+    set_by = there | {option.name: option.value for option in own.options if option.value is not None}
+    names = [name for name in _USUAL if name in set_by or not _INSTEAD.get(name, frozenset()) & set_by.keys()]
+    names += [name for name in set_by if name not in names]
     for name in names:
         kind = _KINDS.get(name) or _Kind(name, f"--{name} of sbatch", _line)
         choices = partitions if name == "partition" else ()
-        yield FormField(f"option-{name}", kind.label, there.get(name, ""), kind.help, kind.check, choices)
+        told = f"{kind.help} (set by {from_own[name]})" if name in from_own else kind.help
+        yield FormField(f"option-{name}", kind.label, set_by.get(name, ""), told, kind.check, choices)
 
 
 def _parameter(parameter: Parameter) -> FormField:
@@ -227,7 +232,9 @@ def make_plan(template: Template, fields: tuple[FormField, ...], typed: Mapping[
         UsageError: a value does not fit.
         FormatError: the template is broken.
     """
-    options: dict[str, str | None] = {}
+    own = personal_defaults(template.text)
+    # Those with a value are fields of the form.
+    options: dict[str, str | None] = {option.name: "" for option in own.options if option.value is None}
     values: dict[str, str] = {}
     work_dir = str(Path.cwd())
     there = written(template)
@@ -240,4 +247,4 @@ def make_plan(template: Template, fields: tuple[FormField, ...], typed: Mapping[
             values[name] = value
         elif value != there.get(name, ""):
             options[name] = value or None
-    return plan_template(template, values, options, work_dir)
+    return plan_template(template, values, options, work_dir, notes=own.notes)

@@ -147,17 +147,23 @@ class SlurmScheduler:
 
     # Actions
 
+    def action_commands(
+        self, action: str, targets: Sequence[Target], signal: str | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        found = control.calls(action, targets, signal)
+        return tuple((self.commands.get(call.command) or call.command, *call.arguments) for call in found)
+
     async def cancel(self, targets: Sequence[Target], signal: str | None = None) -> tuple[ActionResult, ...]:
-        return await control.cancel(self._runner, targets, signal)
+        return await control.act(self._runner, "cancel", targets, signal)
 
     async def hold(self, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
-        return await control.control(self._runner, "hold", targets)
+        return await control.act(self._runner, "hold", targets)
 
     async def release(self, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
-        return await control.control(self._runner, "release", targets)
+        return await control.act(self._runner, "release", targets)
 
     async def requeue(self, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
-        return await control.control(self._runner, "requeue", targets)
+        return await control.act(self._runner, "requeue", targets)
 
     async def update(self, target: Target, changes: Mapping[str, str]) -> ActionResult:
         return await control.update(self._runner, target, changes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tfjobtui.errors import CommandError
 from tfjobtui.process import Completed
@@ -24,24 +25,36 @@ MOST_IDS = 500
 """In one command: the line stays short enough for every system, and slurmctld gets a breath between."""
 
 
-async def cancel(runner: Runner, targets: Sequence[Target], signal: str | None) -> tuple[ActionResult, ...]:
-    """`scancel`, in one call for each cluster and for those of which only what waits is meant."""
-    results: dict[int, ActionResult] = {}
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One command, and the places of the targets that it is for."""
+
+    command: str
+    arguments: tuple[str, ...]
+    group: Sequence[int]
+
+
+def calls(action: str, targets: Sequence[Target], signal: str | None = None) -> Iterator[_Call]:
+    """What an action runs: a call for each cluster, and for those of which only what waits is meant."""
     for group in _groups(targets):
         first = targets[group[0]]
         ids = [argv.action_id(targets[at]) for at in group]
-        arguments = argv.cancel(ids, cluster=first.cluster, signal=signal, pending_only=first.pending_only)
-        results |= await _act(runner, "scancel", arguments, targets, group)
-    return tuple(results[at] for at in range(len(targets)))
+        if action == "cancel":
+            arguments = argv.cancel(
+                ids, cluster=first.cluster, signal=signal, pending_only=first.pending_only
+            )
+            yield _Call("scancel", arguments, group)
+        else:
+            yield _Call("scontrol", argv.control(action, ids, cluster=first.cluster), group)
 
 
-async def control(runner: Runner, verb: str, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
-    """`scontrol hold`, `release` or `requeue`."""
+async def act(
+    runner: Runner, action: str, targets: Sequence[Target], signal: str | None = None
+) -> tuple[ActionResult, ...]:
+    """`scancel`, or `scontrol hold`, `release` or `requeue`."""
     results: dict[int, ActionResult] = {}
-    for group in _groups(targets):
-        ids = [argv.action_id(targets[at]) for at in group]
-        arguments = argv.control(verb, ids, cluster=targets[group[0]].cluster)
-        results |= await _act(runner, "scontrol", arguments, targets, group)
+    for call in calls(action, targets, signal):
+        results |= await _act(runner, call.command, call.arguments, targets, call.group)
     return tuple(results[at] for at in range(len(targets)))
 
 

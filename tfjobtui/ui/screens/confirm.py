@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Button, OptionList
+from textual.widgets import Button, OptionList, Static
 
 from tfjobtui.actions.control import SIGNALS
+from tfjobtui.model.text import printable
 from tfjobtui.ui import clipboard
 from tfjobtui.ui.screens.dialog import Dialog, Pick, bind, button, plain, scrolling, short_list
 from tfjobtui.ui.selection import Selection
@@ -30,6 +32,38 @@ _SIGNAL_HELP = {
 }
 
 
+class CommandsView(Static):
+    """The commands that a yes would run, as they would be typed; long ones end in what does not fit."""
+
+    DEFAULT_CSS = """
+    CommandsView { height: auto; max-height: 3; color: $foreground 70%; }
+    CommandsView:ansi { color: ansi_default; text-style: dim; }
+    """
+
+    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+        super().__init__(Content(_typed(commands)), id="commands", markup=False)
+
+    def show(self, commands: Sequence[Sequence[str]]) -> None:
+        self.update(Content(_typed(commands)))
+
+
+def _typed(commands: Sequence[Sequence[str]]) -> str:
+    """`$ scancel -v 7 8 9 … 40 more`, a line each; of more than two commands the number."""
+    lines = [f"$ {_cut_short(shlex.join(words))}" for words in commands[:_MOST_COMMANDS]]
+    if len(commands) > _MOST_COMMANDS:
+        lines.append(f"… {len(commands) - _MOST_COMMANDS} more commands like these")
+    return "\n".join(printable(line) for line in lines)
+
+
+_MOST_COMMANDS = 2
+_MOST_CELLS = 130
+"""Two lines of a dialog for one command."""
+
+
+def _cut_short(command: str) -> str:
+    return command if len(command) <= _MOST_CELLS else f"{command[:_MOST_CELLS]}…"
+
+
 class ConfirmDialog(Dialog[bool]):
     """A question with yes and no. Gives true for yes."""
 
@@ -42,9 +76,17 @@ class ConfirmDialog(Dialog[bool]):
     AUTO_FOCUS = "#leave"
 
     def __init__(
-        self, title: str, text: str, lines: Sequence[str] = (), *, yes: str = "Yes", no: str = "No"
+        self,
+        title: str,
+        text: str,
+        lines: Sequence[str] = (),
+        *,
+        yes: str = "Yes",
+        no: str = "No",
+        commands: Sequence[Sequence[str]] = (),
     ) -> None:
         super().__init__()
+        self._commands = commands
         self._title = title
         self._text = text
         self._lines = tuple(lines)
@@ -60,6 +102,8 @@ class ConfirmDialog(Dialog[bool]):
             yield short_list(self._lines, LISTED)
         if self._text:
             yield plain(self._text)
+        if self._commands:
+            yield CommandsView(self._commands)
 
     def compose_buttons(self) -> ComposeResult:
         yield button(self._no, "leave", "n")
@@ -137,14 +181,20 @@ class CancelDialog(Dialog[CancelChoice]):
     AUTO_FOCUS = "#leave"
     DEFAULT_CSS = """
     CancelDialog {
-        & #scope, & #signal { margin: 1 0 0 0; }
+        & #scope, & #signal, & #commands { margin: 1 0 0 0; }
         & #signal { height: 4; }
     }
     """
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        commands: Callable[[CancelChoice], Sequence[Sequence[str]]] | None = None,
+    ) -> None:
+        """`commands` tells what a choice would run."""
         super().__init__()
         self._selection = selection
+        self._commands = commands
         self._asks_scope = any(item.waiting for item in selection.arrays)
         self._signals: tuple[str | None, ...] = (None,)
         if selection.active():
@@ -162,6 +212,8 @@ class CancelDialog(Dialog[CancelChoice]):
             yield Pick(self._scopes(), id="scope")
         if len(self._signals) > 1:
             yield Pick([_signal_line(name) for name in self._signals], id="signal")
+        if self._commands is not None:
+            yield CommandsView(self._commands(CancelChoice(self._asks_scope)))
 
     def _scopes(self) -> tuple[str, str]:
         arrays = self._selection.arrays
@@ -201,6 +253,9 @@ class CancelDialog(Dialog[CancelChoice]):
         for scope in self.query("#scope"):
             scope.disabled = self.choice.signal is not None
         self.query_one("#yes", Button).label = Content(f" {self._yes_label()} (y) ")
+        for view in self.query(CommandsView):
+            if self._commands is not None:
+                view.show(self._commands(self.choice))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter in a list goes on to the next part: it does nothing that cannot be taken back."""

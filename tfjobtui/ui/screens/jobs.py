@@ -200,8 +200,9 @@ class JobsScreen(Screen[None]):
 
     def _tick(self) -> None:
         """Once a second: the times that run, and the age of what is shown."""
-        if self.is_current:
-            self.table.tick()
+        if self.app.screen is not self:  # behind a dialog: drawing it would redraw the whole screen
+            return
+        self.table.tick()
         self._show_status()
 
     def _show_status(self) -> None:

@@ -305,7 +305,7 @@ class SubmitScreen(Dialog[SubmitPlan]):
         except TfjobtuiError as error:
             return None, str(error)
         if self._edited is None:
-            return plan, ""
+            return plan, "\n".join(plan.notes)
         note = "Changed in the editor: what is shown runs, the form does not count (^r: back to the form)."
         return dataclasses.replace(plan, script=self._edited), note
 
