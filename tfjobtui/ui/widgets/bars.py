@@ -24,9 +24,9 @@ class Bar(Widget):
         background: $panel;
         color: $foreground;
         & > .bar--strong { text-style: bold; color: $foreground; background: $panel; }
-        & > .bar--good { color: $success; background: $panel; }
+        & > .bar--good { color: $text-success; background: $panel; }
         & > .bar--warning { background: $error; color: $background; text-style: bold; }
-        & > .bar--key { color: $accent; text-style: bold; background: $panel; }
+        & > .bar--key { color: $text-accent; text-style: bold; background: $panel; }
         &:ansi {
             background: ansi_default;
             & > .bar--strong { color: ansi_default; background: ansi_default; }
