@@ -83,8 +83,14 @@ class Terminal:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
                 self._wait_exit(2.0)
-        with contextlib.suppress(OSError):
-            os.close(self._fd)
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as a lost connection does."""
+        os.close(self._fd)
+        self._fd = -1
 
     def _wait_exit(self, timeout_s: float) -> bool:
         until = time.monotonic() + timeout_s
@@ -99,6 +105,9 @@ class Terminal:
     def pump(self, timeout_s: float) -> bytes:
         """Take what the program has written, waiting at most that long for the first byte."""
         taken = b""
+        if self._fd < 0:
+            time.sleep(timeout_s)
+            return taken
         while select.select([self._fd], [], [], 0 if taken else timeout_s)[0]:
             try:
                 piece = os.read(self._fd, 65536)

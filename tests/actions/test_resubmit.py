@@ -164,6 +164,24 @@ async def test_what_is_gone_is_told(records: RunRecords, tmp_path: Path) -> None
         await resubmit.plan(scheduler_with(None, row), records, row)
 
 
+async def test_arguments_of_a_job_that_left_the_queue(records: RunRecords, tmp_path: Path) -> None:
+    scheduler = FakeScheduler()
+    scheduler.scripts["7"] = StoredScript(SCRIPT, "accounting", (), "sbatch -A lab job.sh 5")
+    end = EndedJob(
+        JobId(7), 7, "job.sh", JobState.COMPLETED, "COMPLETED",
+        work_dir=str(tmp_path), account="lab", partition="gpu", time_limit_s=60.0,
+    )  # fmt: skip
+    scheduler.endings = (end,)
+    target = Target(JobId(7), None, "", "", None)
+    plan = await resubmit.plan_target(scheduler, records, target, None)
+    assert plan.options == ()
+    assert "It had, beyond its script: name job.sh, partition gpu, account lab." in plan.missing[0]
+    (tmp_path / "job.sh").write_text(SCRIPT)
+    plan = await resubmit.plan_target(scheduler, records, target, None)
+    assert plan.submission.command == ("sbatch", "--account=lab", "job.sh", "5")
+    assert len(plan.missing) == 1
+
+
 async def test_a_script_from_standard_input(records: RunRecords, tmp_path: Path) -> None:
     row = job("7", name="of/its option", work_dir=str(tmp_path))
     stored = StoredScript(SCRIPT, "slurmctld", (), "sbatch -p gpu -J of/its option")

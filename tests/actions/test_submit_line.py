@@ -96,8 +96,12 @@ def test_a_name_is_known_from_the_queue(line: str, name: str, options: list[str]
 
 
 def test_the_last_word_is_the_script_where_it_looks_like_it(tmp_path: Path) -> None:
-    (tmp_path / "here").touch()
-    assert read("sbatch -t 5 here", None, work_dir=str(tmp_path)) == ["--time=5"]
+    (tmp_path / "here").write_text("#!/bin/sh\n")
+    for words in ("here", "here a b"):
+        assert read(f"sbatch -t 5 {words}", None, work_dir=str(tmp_path)) == ["--time=5"]
+    (tmp_path / "here").write_text("#!/bin/sh\nchanged\n")
+    assert read("sbatch -t 5 here", None, work_dir=str(tmp_path)) is None
+    assert read("sbatch -t 5 here.sh 7", None, work_dir=str(tmp_path)) is None
     assert read("sbatch -t 5 train", None, name="train") == ["--time=5"]
     assert read("sbatch --comment on train", None, name="x", work_dir=str(tmp_path)) is None
 

@@ -86,7 +86,8 @@ def _slurmdbd() -> Daemon:
 
 
 def _slurmctld() -> Daemon:
-    return Daemon("slurmctld", ["slurmctld", "-D"], ["scontrol", "ping"], ["is UP"])
+    # -i: from 25.11 on it refuses to start without files that it writes only every few minutes.
+    return Daemon("slurmctld", ["slurmctld", "-D", "-i"], ["scontrol", "ping"], ["is UP"])
 
 
 def _slurmd(layout: Layout, name: str) -> Daemon:

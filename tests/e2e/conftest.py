@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,16 +38,32 @@ def program(
     """Start the program in a terminal; all that were started end with the test."""
     running: list[Terminal] = []
 
-    def start(*argv: str, columns: int = 120, rows: int = 36, **env: str) -> Terminal:
+    def start(
+        *argv: str, columns: int = 120, rows: int = 36, through: tuple[str, ...] = (), **env: str
+    ) -> Terminal:
         surroundings = {**os.environ, **slurm_env, "LANG": "C.UTF-8", "COLORTERM": "truecolor", **env}
         surroundings.pop("TMUX", None)
-        terminal = Terminal(["tfjobtui", *argv], surroundings, columns=columns, rows=rows, cwd=str(work_dir))
+        terminal = Terminal(
+            [*through, "tfjobtui", *argv], surroundings, columns=columns, rows=rows, cwd=str(work_dir)
+        )
         running.append(terminal)
         return terminal
 
     yield start
     for terminal in running:
         terminal.close()
+
+
+def confirm(terminal: Terminal, pattern: str) -> None:
+    """Wait for a dialog and say yes, slowly enough for it not to be taken for pasted text."""
+    terminal.wait_for(pattern)
+    for _ in range(20):
+        terminal.pump(0.5)
+        terminal.press("y")
+        terminal.pump(0.5)
+        if re.search(pattern, terminal.text) is None:
+            return
+    raise AssertionError(f"the dialog stays:\n{terminal.text}")
 
 
 def submit(*argv: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.client import Cluster
-from tests.e2e.conftest import submit
+from tests.e2e.conftest import confirm, submit
 from tests.terminal import Terminal
 
 pytestmark = [pytest.mark.slurm, pytest.mark.terminal]
@@ -25,7 +25,7 @@ def test_slurmctld_dies_under_the_program_and_comes_back(cluster: Cluster, progr
         cluster.stop_daemon("slurmctld")
         try:
             terminal.press("ctrl+r")
-            terminal.wait_for(r"⚠ .* old: .*again in", timeout_s=60)
+            terminal.wait_for(r"⚠ .* old, again in", timeout_s=60)
             screen = terminal.text
             assert "survivor" in screen
             assert "RUNNING" in screen
@@ -100,10 +100,7 @@ def test_another_users_job_is_refused_in_slurms_words(
         terminal.press("/")
         terminal.type("theirs state:run")
         terminal.press("enter", "x")
-        terminal.wait_for(rf"{job}")
-        terminal.wait_for("[Cc]ancel")
-        terminal.pump(0.4)
-        terminal.press("y")
+        confirm(terminal, rf"Cancel job {job} \(y\)")
         terminal.wait_for("[Aa]ccess/permission denied|not yours|another user|belongs to", timeout_s=20)
     finally:
         cluster.root("scancel", job)
@@ -134,3 +131,11 @@ def test_copy_reaches_tmuxs_buffer(
         until(job, "show-buffer")
     finally:
         tmux("kill-server")
+
+
+def test_the_program_goes_with_its_terminal(program: Start) -> None:
+    """Where SIGHUP is ignored (nohup), a lost terminal must not leave a process that spins."""
+    terminal = program(through=("nohup",))
+    terminal.wait_for("tfjobtui")
+    terminal.hang_up()
+    assert terminal.wait_exit(20) in (129, -1, 0, 1)

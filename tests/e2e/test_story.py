@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import state_of
+from tests.e2e.conftest import confirm, state_of
 from tests.terminal import Terminal
 
 pytestmark = [pytest.mark.slurm, pytest.mark.terminal, pytest.mark.trainer]
@@ -22,16 +22,22 @@ TRAIN_S = 150.0
 """A training of digits takes half a minute on two cores, and another test may use them."""
 
 
+def field_in_focus(terminal: Terminal) -> str:
+    """The form's line of help begins with the name of the field."""
+    found = re.findall(r"(?m)^\W+([A-Za-z][\w ]*): \S", terminal.text)
+    return found[-1] if found else ""
+
+
 def fill(terminal: Terminal, label: str, value: str) -> None:
     """Go down the form to a field, and put a value in place of what is there."""
-    row = rf"^\W*{re.escape(label)}\b.*"
-    for _ in range(30):
-        if re.search(rf"│ {re.escape(label)}: ", terminal.text):  # the line of help names the field in focus
+    for _ in range(40):
+        here = field_in_focus(terminal)
+        if here == label:
             break
         terminal.press("down")
-        terminal.pump(0.05)
+        terminal.wait_for(lambda shown, before=here: field_in_focus(shown) not in ("", before))  # type: ignore[misc]
     else:
-        raise AssertionError(f"no field {label!r}, {row}:\n{terminal.text}")
+        raise AssertionError(f"no field {label!r}:\n{terminal.text}")
     terminal.press("ctrl+u")
     terminal.type(value)
 
@@ -67,9 +73,7 @@ def test_open_submit_follow_cancel_resubmit_finish(program: Callable[..., Termin
 
     # Cancel: the dialog names the job; the list shows how it ended.
     terminal.press("x")
-    terminal.wait_for(rf"Cancel[\s\S]*{first}")
-    terminal.pump(0.5)
-    terminal.press("y")
+    confirm(terminal, rf"Cancel job {first} \(y\)")
     assert job_in_list(terminal, "CANCELLED", 40) == first
     terminal.press("@")
     terminal.wait_for(rf"scancel .*{first}")
@@ -77,9 +81,7 @@ def test_open_submit_follow_cancel_resubmit_finish(program: Callable[..., Termin
 
     # Resubmit: a look at what will run, then a new job with the same script and folder.
     terminal.press("r")
-    terminal.wait_for("EPOCHS=60|#SBATCH --job-name=story")
-    terminal.pump(0.5)
-    terminal.press("y")
+    confirm(terminal, "#SBATCH --job-name=story")
     terminal.wait_for(rf"(?m)^.{{0,3}}(?!{first}\b)(\d+) +story +\S (PENDING|RUNNING)", 40)
     second = job_in_list(terminal, "(PENDING|RUNNING)")
     assert second != first

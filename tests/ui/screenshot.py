@@ -1,4 +1,4 @@
-"""Draws the picture in README from the program itself: `python -m tests.ui.screenshot [FILE.svg [THEME [COLUMNSxROWS]]]`."""
+"""Draws the picture in README from the program: `python -m tests.ui.screenshot [FILE.svg [THEME [80x24]]]`."""
 
 from __future__ import annotations
 
@@ -47,8 +47,17 @@ def _queue(folder: str) -> list[Job]:
         make_job("5782_4", name="sweep-lr", nodes="v100-02", start_time_s=now - 900, gpus=("v100", 1)),
         make_job("6002", "PENDING", name="evaluate", reason="Dependency", cpus=8, dependency="afterok:6001"),
         make_job("6005", "PENDING", name="bert-large", reason="Priority", start_time_s=now + 5400, **a100),
-        make_job("5990", "OUT_OF_MEMORY", name="preprocess", nodes="cpu07", start_time_s=now - 4000, end_time_s=now - 600),
-        make_job("5985", "COMPLETED", name="digits", nodes="gpu02", start_time_s=now - 4100, end_time_s=now - 4050),
+        make_job(
+            "5990",
+            "OUT_OF_MEMORY",
+            name="preprocess",
+            nodes="cpu07",
+            start_time_s=now - 4000,
+            end_time_s=now - 600,
+        ),
+        make_job(
+            "5985", "COMPLETED", name="digits", nodes="gpu02", start_time_s=now - 4100, end_time_s=now - 4050
+        ),
         make_job(
             "5981",
             "FAILED",

@@ -198,7 +198,8 @@ async def test_failure_keeps_the_rows_with_their_age_and_the_reason(make_app: Ma
         await until_text(pilot, "precious")
         scheduler.fails = True
         app.services.poller.refresh_now()
-        await until_text(pilot, "slurmctld did not answer; again in")
+        await until_text(pilot, "slurmctld did not answer")
+        assert "old, again in" in screen_text(app)
         assert "precious" in screen_text(app)
         assert "RUNNING" in screen_text(app)
         scheduler.fails = False

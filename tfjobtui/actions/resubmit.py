@@ -17,7 +17,7 @@ from tfjobtui.actions.command_log import CommandLog
 from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.submit import SubmitOutcome, SubmitPlan
 from tfjobtui.actions.submit import submit as submit_plan
-from tfjobtui.actions.submit_line import Components, Submission, in_shell, read_options
+from tfjobtui.actions.submit_line import Components, Submission, command_of, in_shell, read_options
 from tfjobtui.directives import Option, split_options
 from tfjobtui.errors import ActionError, FormatError, QueryError
 from tfjobtui.model.ids import JobId
@@ -166,10 +166,13 @@ async def _known(scheduler: Scheduler, target: Target, job: Job | None) -> _Know
 
 def _from_scheduler(stored: StoredScript, known: _Known, target: Target) -> ResubmitPlan:
     is_wrapped = "sbatch --wrap" in stored.text[:200]
-    command = "" if is_wrapped else known.command
-    path, arguments, are_certain = _split_command(command or "")
     line = stored.submit_line or (known.ended.submit_line if known.ended is not None else "")
+    command = "" if is_wrapped else known.command
     job = Submission(command, stored.text, known.name, known.work_dir)
+    if command is None and line:
+        command = command_of(line, job)
+        job = replace(job, command=command)
+    path, arguments, are_certain = _split_command(command or "")
     parts = read_options(line, job) if line else None
     missing = [*_folder_is_there(known.work_dir)]
     if parts is None:
@@ -253,26 +256,27 @@ def _lost_options(known: _Known, script: str, line: str) -> str:
 
 def _had(known: _Known) -> Iterable[tuple[str, str]]:
     """What the job had, under the names of sbatch's options."""
-    job = known.job
-    if job is None:
-        return
-    yield "job-name", f"name {job.name}"
-    yield "partition", f"partition {job.partition}"
-    if job.time_limit_s is not None:
-        yield (
-            "time",
-            "no time limit" if math.isinf(job.time_limit_s) else f"time limit {duration(job.time_limit_s)}",
-        )
-    if job.gpus.count:
+    job, limit_s = known.job, None
+    if known.name:
+        yield "job-name", f"name {known.name}"
+    for source in (job, known.ended):
+        limit_s = limit_s if source is None or limit_s is not None else source.time_limit_s
+    if limit_s is not None:
+        yield "time", "no time limit" if math.isinf(limit_s) else f"time limit {duration(limit_s)}"
+    if job is not None and job.gpus.count:
         yield "gpus", f"GPUs {job.gpus}"
-    if job.cpus:
+    if job is not None and job.cpus:
         yield "cpus-per-task", f"CPUs {job.cpus}"
-    if job.memory_bytes:
+    if job is not None and job.memory_bytes:
         yield "mem", f"memory {size(job.memory_bytes)}"
-    if job.account:
-        yield "account", f"account {job.account}"
-    if job.qos:
-        yield "qos", f"QOS {job.qos}"
+    for name, word in (
+        ("partition", "partition"),
+        ("account", "account"),
+        ("qos", "QOS"),
+        ("reservation", "reservation"),
+    ):
+        if value := known.had(name):
+            yield name, f"{word} {value}"
 
 
 def _for_task(plan: ResubmitPlan, job_id: JobId) -> ResubmitPlan:

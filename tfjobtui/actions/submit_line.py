@@ -51,12 +51,9 @@ def read_options(submit_line: str, job: Submission) -> Components | None:
     body, named = _without_name(body, job.name)
     if " --wrap" in f" {body}":
         before = _without_wrap(body, job.script)
-    elif job.command is None:
-        before = _without_last(body, job)
-    elif job.command:
-        before = _before_command(body, job.command)
     else:
-        before = body
+        command = command_of(submit_line, job) if job.command is None else job.command
+        before = _before_command(body, command) if command else None if command is None else body
     if before is None:
         return None
     parts = [_only_options(part) for part in f" {before} ".split(" : ")]
@@ -119,25 +116,44 @@ def _only_options(text: str) -> tuple[Option, ...] | None:
     return None if rest else tuple(option for option in options if option.name not in NOT_THE_JOBS)
 
 
-def _without_last(body: str, job: Submission) -> str | None:
-    """Without knowing the script: it is the last word, if that looks like it; with arguments nothing is sure."""
+def command_of(submit_line: str, job: Submission) -> str | None:
+    """The script with its arguments out of the line alone; `None` where it is not certain where it begins.
+
+    A single word after the options is the script where it looks like one, and is not the second word of a
+    value; one with arguments where the file still holds the job's script.
+    """
+    body = submit_line.partition(" ")[2]
     try:
         _, rest = split_options(body.split())
     except FormatError:
         return None
-    if not rest:
-        return body
-    if len(rest) > 1 or not _is_script(rest[0], job):
+    command = " ".join(rest)
+    if not body.endswith(command):
         return None
-    return body.removesuffix(rest[0])
+    if not rest or _holds(rest[0], job) or (len(rest) == 1 and _looks_like_script(rest[0], job)):
+        return command
+    return None
 
 
-def _is_script(word: str, job: Submission) -> bool:
-    """Whether it is the script, and not the second word of a value."""
+def _looks_like_script(word: str, job: Submission) -> bool:
     path = PurePath(word)
-    if path.suffix in _SUFFIXES or path.name == job.name:
-        return True
-    return bool(job.work_dir) and Path(job.work_dir, word).is_file()
+    return path.suffix in _SUFFIXES or path.name == job.name
+
+
+def _holds(word: str, job: Submission) -> bool:
+    """Whether this file holds the job's script."""
+    if not job.work_dir:
+        return False
+    try:
+        with Path(job.work_dir, word).open("rb") as file:
+            text = file.read(_MOST_BYTES).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return False
+    return text.rstrip("\n") == job.script.rstrip("\n")
+
+
+_MOST_BYTES = 4 << 20
+"""No script is larger."""
 
 
 _SUFFIXES = frozenset({".sh", ".bash", ".sbatch", ".slurm", ".job", ".batch", ".py", ".pl"})

@@ -185,7 +185,7 @@ def _print_found(found: _Found) -> None:
         if found.details.gpu_indexes:
             print_pairs([("GPUs", "; ".join(found.details.gpu_indexes))])
         print("\nAll fields:")
-        print_pairs(found.details.fields, indent="  ")
+        print_pairs(found.details.readable, indent="  ")
     for problem in found.problems:
         complain(problem)
 
@@ -244,12 +244,8 @@ def _print_ended(ended: EndedJob) -> None:
 
 def _resources(job: Job) -> str:
     parts = [
-        f"{job.node_count} nodes"
-        if job.node_count and job.node_count != 1
-        else "1 node"
-        if job.node_count
-        else "",
-        f"{job.cpus} CPUs" if job.cpus else "",
+        _count(job.node_count, "node"),
+        _count(job.cpus, "CPU"),
         f"{size(job.memory_bytes)} memory" if job.memory_bytes else "",
         f"GPUs: {printable(str(job.gpus))}" if job.gpus.count else "",
     ]

@@ -74,3 +74,8 @@ def clock(epoch_s: float | None, now_s: float) -> str:
     if apart_s < 300 * 86400:
         return f"{moment.tm_mday} {time.strftime('%b %H:%M', moment)}"
     return time.strftime("%Y-%m-%d", moment)
+
+
+def stamp(epoch_s: float) -> str:
+    """A moment in local time, whole: `2024-03-03 14:05:09`."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_s))

@@ -14,6 +14,7 @@ from typing import Protocol
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import ExitCode, Job
 from tfjobtui.model.state import JobState
+from tfjobtui.model.units import stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,16 @@ class JobDetails:
             if key == name:
                 return "" if value in NO_VALUE else value
         return ""
+
+    @property
+    def readable(self) -> tuple[tuple[str, str], ...]:
+        """The fields as a person reads them: moments, which are seconds since the epoch, by the clock."""
+        return tuple((name, _by_clock(name, value)) for name, value in self.fields)
+
+
+def _by_clock(name: str, value: str) -> str:
+    is_moment = name.endswith(("Time", "Eval")) and value.isascii() and value.isdigit() and len(value) >= 9
+    return stamp(int(value)) if is_moment and len(value) < 12 else value
 
 
 NO_VALUE = frozenset({"(null)", "N/A", "n/a", "None", "Unknown", "NONE", "None assigned"})

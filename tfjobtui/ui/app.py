@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import threading
+import time
 from typing import Any, ClassVar
 
 from textual import events
@@ -168,6 +171,17 @@ def make_services(config: Config, scheduler: Scheduler) -> Services:
     return Services(config, scheduler, poller)
 
 
+def _leave_with_the_terminal() -> None:
+    """End the program when its terminal is gone and SIGHUP did not end it (under nohup, say).
+
+    A thread of its own, that sleeps nearly always: the event loop is by then stuck in writing to the
+    terminal, and the thread that reads keys would spin for ever.
+    """
+    while os.isatty(0):
+        time.sleep(5.0)
+    os._exit(128 + signal.SIGHUP)
+
+
 def run_app(config: Config, scheduler: Scheduler) -> int:
     """Show the screens until the user quits; gives the exit code.
 
@@ -177,7 +191,7 @@ def run_app(config: Config, scheduler: Scheduler) -> int:
     check_columns(config, COLUMNS)
     if config.keys:
         check_keys(config, known_binding_ids())
-    gc.disable()  # until the first rows are shown: there is no garbage yet, and looking for it costs a tenth
+    threading.Thread(target=_leave_with_the_terminal, name="terminal-watch", daemon=True).start()
     app = TfjobtuiApp(make_services(config, scheduler))
     app.run(mouse=config.ui.mouse)
     return app.return_code or 0

@@ -52,6 +52,15 @@ def status_parts(services: Services, view: JobView, fresh: Freshness) -> tuple[l
     return _left(services, view), _right(fresh, time.time())
 
 
+def trouble(fresh: Freshness) -> str:
+    """Why what is shown is not up to date, in a line of its own; empty while all is well."""
+    if fresh.reason:
+        return fresh.reason
+    if fresh.silent_clusters:
+        return f"no answer from {printable(', '.join(fresh.silent_clusters))}: the rows of its jobs are old"
+    return ""
+
+
 def _left(services: Services, view: JobView) -> list[Part]:
     about = services.scheduler.capabilities
     parts: list[Part] = [(" tfjobtui ", "bar--strong"), (f"{about.name} {about.version}".rstrip(), "")]
@@ -86,9 +95,9 @@ def _right(fresh: Freshness, now: float) -> list[Part]:
     if fresh.reason:
         old = f"{duration(age)} old" if age is not None and fresh.has_read else "not read"
         wait = max(0.0, fresh.next_try_at_s - now)
-        return [(f" ⚠ {old}: {fresh.reason}; again in {duration(wait)} ", "bar--warning")]
+        return [(f" ⚠ {old}, again in {duration(wait)} ", "bar--warning")]
     if fresh.silent_clusters:
-        return [(f" ⚠ no answer from {printable(', '.join(fresh.silent_clusters))} ", "bar--warning")]
+        return [(" ⚠ some clusters gave no answer ", "bar--warning")]
     if age is None or not fresh.has_read:
         return [(" reading … ", "")]
     return [(f" ● {duration(age)} ago ", "bar--good")]

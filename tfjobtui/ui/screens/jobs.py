@@ -19,7 +19,7 @@ from tfjobtui.monitor.view import JobView
 from tfjobtui.schedulers.scheduler import Submitted, Target
 from tfjobtui.ui.messages import QueueNotRead, QueueRead
 from tfjobtui.ui.services import Services
-from tfjobtui.ui.status import Freshness, status_parts
+from tfjobtui.ui.status import Freshness, status_parts, trouble
 from tfjobtui.ui.widgets.bars import Bar, KeyHints
 from tfjobtui.ui.widgets.filter_bar import FilterBar
 from tfjobtui.ui.widgets.job_pane import JobPane
@@ -55,6 +55,8 @@ class JobsScreen(Screen[None]):
     DEFAULT_CSS = """
     JobsScreen {
         JobTable.-away { display: none; }
+        #trouble { display: none; }
+        #trouble.-on { display: block; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -109,6 +111,7 @@ class JobsScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Bar(id="status")
+        yield Bar(id="trouble")
         yield JobTable(self.view, self._column_names(False), id="jobs")
         yield JobPane(self.services, id="pane")
         yield KeyHints(id="hints")
@@ -208,6 +211,10 @@ class JobsScreen(Screen[None]):
     def _show_status(self) -> None:
         left, right = status_parts(self.services, self.view, self._freshness)
         self.query_one("#status", Bar).show(left, right)
+        words = trouble(self._freshness)
+        bar = self.query_one("#trouble", Bar)
+        bar.show([(f" {words} ", "bar--warning")])
+        bar.set_class(bool(words) and bool(self.view.total), "-on")
         in_pane = self.pane.is_open and self.pane.has_focus_within
         self.query_one(KeyHints).show_keys(PANE_HINTS if in_pane else HINTS)
 

@@ -91,7 +91,7 @@ def _lines(shown: Shown, width: int) -> Iterator[Text]:
     yield _headline(shown.row)
     yield from _why(job, details, width)
     if shown.row.members:
-        yield from _array_lines(shown.row)
+        yield from _array_lines(shown.row, width)
     blocks = [_resources(job, details), _times(job, now), _identity(job, details)]
     yield from _columns(blocks, width)
     yield from _wide(_files(job, details), width)
@@ -100,7 +100,7 @@ def _lines(shown: Shown, width: int) -> Iterator[Text]:
     if details is not None:
         yield Text("")
         yield Text("Everything the scheduler says", style=HEAD)
-        yield from _wide([(k, v) for k, v in details.fields if k not in _SHOWN], width)
+        yield from _wide([(k, v) for k, v in details.readable if k not in _SHOWN], width)
     if shown.note:
         yield Text(shown.note, style=LABEL)
 
@@ -139,13 +139,13 @@ def _wrapped(text: str, width: int, style: Style) -> Iterator[Text]:
         yield Text(line, style=style)
 
 
-def _array_lines(row: Row) -> Iterator[Text]:
+def _array_lines(row: Row, width: int) -> Iterator[Text]:
     counts = "  ".join(f"{number} {state.long.lower()}" for state, number in row.counts())
     throttle = next(
         (job.id.tasks.throttle for job in row.members if job.id.tasks and job.id.tasks.throttle), None
     )
     limit = f"  (at most {throttle} at a time)" if throttle else ""
-    yield Text(f"Array of tasks: {counts}{limit}; f unfolds it")
+    yield from _wrapped(f"Array of tasks: {counts}{limit}; f unfolds it", width, Style())
 
 
 def _resources(job: Job, details: JobDetails | None) -> tuple[str, list[Pair]]:

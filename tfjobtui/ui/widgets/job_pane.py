@@ -158,7 +158,12 @@ class JobPane(Vertical):
     def _details_due(self) -> None:
         """The details of the job in view again, unless it has ended or nobody looks."""
         row = self._row
-        if self._details is None or row is None or row.job.state.is_terminal or self.app.screen is not self.screen:
+        if (
+            self._details is None
+            or row is None
+            or row.job.state.is_terminal
+            or self.app.screen is not self.screen
+        ):
             return
         if not self._services.poller.pace.is_resting(time.monotonic()):
             self.run_worker(self._read_details(row), group="details", exclusive=True)
