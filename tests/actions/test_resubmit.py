@@ -86,6 +86,31 @@ async def test_options_come_from_the_command_line_where_it_is_clear(
     assert "environment" in environment
 
 
+@pytest.mark.parametrize(
+    ("line", "options", "arguments", "told"),
+    [
+        ("sbatch -p gpu train.sh 5 --lr", ("--partition=gpu",), ("5", "--lr"), "cannot be told apart"),
+        ("sbatch -p gpu train.sh 5", ("--partition=gpu",), ("5",), ""),
+        ("sbatch -p gpu sub/../train.sh", ("--partition=gpu",), (), ""),
+        ("sbatch --comment=a b train.sh 5", (), (), "Arguments of the script"),
+        ("", (), (), "Arguments of the script"),
+    ],
+)
+async def test_arguments_where_slurm_tells_the_path_alone(
+    records: RunRecords,
+    tmp_path: Path,
+    line: str,
+    options: tuple[str, ...],
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    row = job("7", command=f"{tmp_path}/train.sh", work_dir=str(tmp_path))
+    plan = await resubmit.plan(scheduler_with(StoredScript(SCRIPT, "slurmctld", (), line), row), records, row)
+    assert (plan.options, plan.arguments) == (options, arguments)
+    assert any(told in sentence for sentence in plan.missing)
+    assert told or not any("rguments" in sentence for sentence in plan.missing)
+
+
 async def test_lost_options_are_told_with_what_the_job_had(records: RunRecords, tmp_path: Path) -> None:
     row = job(
         "7",

@@ -129,6 +129,28 @@ def test_doctor_without_slurm_fails_and_says_what_to_do(no_slurm: dict[str, str]
     assert {"id", "mark", "title", "text", "advice"} == set(answer.json["findings"][0])
 
 
+@pytest.mark.parametrize(
+    ("text", "id_", "words"),
+    [
+        ('[table]\ncolumns = ["nam"]\n', "config.columns", "'nam'"),
+        ('[keys]\n"jobs.cancell" = "d"\n', "config.keys", "no action 'jobs.cancell'"),
+        ('[keys]\n"jobs.cancel" = "h"\n', "config.keys", "the key h is that of jobs.hold"),
+    ],
+)
+def test_doctor_tells_what_the_screens_would_refuse(tmp_path: Path, text: str, id_: str, words: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(text)
+    answer = tfjobtui("--config", str(config), "doctor", "--json")
+    assert answer.code == 1
+    found = {item["id"]: item for item in answer.json["findings"]}[id_]
+    assert found["mark"] == "missing"
+    assert words in found["text"]
+    assert str(config) in found["text"]
+    config.write_text('[keys]\n"jobs.cancel" = "&"\n')
+    answer = tfjobtui("--config", str(config), "doctor", "--json")
+    assert {item["id"]: item for item in answer.json["findings"]}["config.keys"]["mark"] == "ok"
+
+
 def test_a_log_file_goes_through_byte_for_byte(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_bytes(b"a\xff\n\x1b[31mred\rb\nlast")

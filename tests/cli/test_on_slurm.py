@@ -115,7 +115,7 @@ def test_show_tells_why_a_job_waits(tmp_path: Path) -> None:
 
 
 def test_show_tells_how_a_job_ended(tmp_path: Path) -> None:
-    job_id = sbatch(tmp_path, "-p", "cpu", "-o", "none/x.out", "--wrap", "true")
+    job_id = sbatch(tmp_path, "-p", "cpu", "-o", "/proc/none/x.out", "--wrap", "true")
     has_state(job_id, "FAILED")
     answer = tfjobtui("show", job_id)
     assert "The output file could not be created" in answer.out
@@ -161,6 +161,30 @@ def test_submit_a_script_with_options_and_arguments(tmp_path: Path) -> None:
     assert (tmp_path / "logs" / f"out-{job_id}.txt").read_text() == "one two|-x|--|"
     assert field(job_id, "Partition") == "cpu"
     assert field(job_id, "TimeLimit") == "00:05:00"
+
+
+def test_personal_defaults_are_options_that_are_seen(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --mem=20M\ntrue\n")
+    defaults = {
+        "SBATCH_PARTITION": "cpu",
+        "SBATCH_TIMELIMIT": "5",
+        "SBATCH_MEM_PER_CPU": "1G",
+        "SBATCH_ARRAY_INX": "1-3",
+        "SBATCH_JOB_NAME": "mine",
+    }
+    words = ("submit", str(script), "--time=7", "--hold")
+    shown = tfjobtui(*words, "--dry-run", cwd=tmp_path, **defaults)
+    assert "sbatch --time=7 --hold --job-name=mine --partition=cpu " in shown.err
+    answer = tfjobtui(*words, cwd=tmp_path, **defaults)
+    job_id = submitted_id(answer)
+    assert "SBATCH_MEM_PER_CPU=1G is not used: the script says --mem=20M." in answer.err
+    assert "SBATCH_ARRAY_INX is not used" in answer.err
+    assert (field(job_id, "Partition"), field(job_id, "TimeLimit")) == ("cpu", "00:07:00")
+    assert (field(job_id, "JobName"), field(job_id, "ArrayJobId")) == ("mine", "")
+    second = submitted_id(tfjobtui("resubmit", "-y", job_id))
+    assert (field(second, "Partition"), field(second, "TimeLimit")) == ("cpu", "00:07:00")
+    assert field(second, "JobName") == "mine"
 
 
 def test_a_dry_run_submits_nothing(tmp_path: Path) -> None:
@@ -309,6 +333,50 @@ def test_resubmit_of_a_wrapped_command(tmp_path: Path) -> None:
     has_state(second, "COMPLETED")
     assert (tmp_path / f"o-{second}").read_text() == "wrapped twice\n"
     assert field(second, "JobName") == "wrap"
+
+
+@pytest.mark.parametrize(
+    "name", ["we|ird [red]na=me", "a\nb", "gr\u00f6\u00dfe\u65e5\u672c", "-H", "lat\udce9in\x1b[31m", "a/b"]
+)
+def test_resubmit_of_any_name(tmp_path: Path, name: str) -> None:
+    first = sbatch(tmp_path, "-H", "-p", "cpu", "-t", "8", f"--job-name={name}", "--wrap", "true")
+    eventually(
+        lambda: "--partition=cpu" in tfjobtui("resubmit", "--dry-run", first).err, "accounting has the line"
+    )
+    second = submitted_id(tfjobtui("resubmit", "-y", first))
+    jobs = {job["id"]: job for job in tfjobtui("jobs", "--json").json["jobs"]}
+    assert jobs[second]["name"] == jobs[first]["name"]
+    assert jobs[second]["time_limit_s"] == jobs[first]["time_limit_s"] == 480
+
+
+def test_resubmit_of_a_script_from_standard_input(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sbatch", "--parsable", "-H", "-p", "cpu", "--comment", "from stdin", "-t", "8"],
+        input="#!/bin/bash\ntrue\n", cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    first = done.stdout.strip()
+    eventually(
+        lambda: "from stdin" in tfjobtui("resubmit", "--dry-run", first).err, "accounting has the line"
+    )
+    answer = tfjobtui("resubmit", "--dry-run", first)
+    assert "several ways" in answer.err, "--comment=from stdin would be another job"
+    assert "partition cpu" in answer.err
+    assert answer.out == "#!/bin/bash\ntrue\n"
+
+
+def test_resubmit_of_a_het_job_of_the_command_line(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\ntrue\n")
+    words = ("-H", "-p", "cpu", "-t", "8", "-n1", ":", "-p", "gpu", "--gres=gpu:1", "-n1", "job.sh", "5")
+    first = sbatch(tmp_path, *words)
+    eventually(
+        lambda: " : --partition=gpu" in tfjobtui("resubmit", "--dry-run", first).err,
+        "accounting has the line",
+    )
+    second = submitted_id(tfjobtui("resubmit", "-y", f"{first}+1"))
+    jobs = {job["id"]: job for job in tfjobtui("jobs", "--json").json["jobs"]}
+    assert [jobs[f"{second}+{part}"]["partition"] for part in (0, 1)] == ["cpu", "gpu"]
+    assert jobs[f"{second}+1"]["gpus"]["count"] == 1
 
 
 def test_resubmit_says_what_cannot_be_had_back(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def slurm_database(layout: Layout) -> list[str]:
     """The command that makes Slurm's database.
 
     slurmdbd would make it by itself. But after its first attempt, to which the server says "unknown
-    database", MariaDB's client library 3.4.9 (Debian 13) refuses every answer with error 5027.
+    database", the client library of MariaDB 11.8.9 (Debian 13) refuses every answer with error 5027.
     """
     return ["mariadb-admin", "--no-defaults", f"--socket={layout.database_socket}", "create", DATABASE]
 
@@ -86,7 +86,7 @@ def _slurmdbd() -> Daemon:
 
 
 def _slurmctld() -> Daemon:
-    # -i: from 25.11 on it refuses to start without files that it writes only every few minutes.
+    # -i: 26.05 refuses to start again without a file that it writes only every few minutes.
     return Daemon("slurmctld", ["slurmctld", "-D", "-i"], ["scontrol", "ping"], ["is UP"])
 
 

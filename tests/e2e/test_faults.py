@@ -135,7 +135,7 @@ def test_copy_reaches_tmuxs_buffer(
 
 def test_the_program_goes_with_its_terminal(program: Start) -> None:
     """Where SIGHUP is ignored (nohup), a lost terminal must not leave a process that spins."""
-    terminal = program(through=("nohup",))
+    terminal = program(through=("sh", "-c", 'trap "" HUP; exec "$@"', "sh"))
     terminal.wait_for("tfjobtui")
     terminal.hang_up()
     assert terminal.wait_exit(20) in (129, -1, 0, 1)

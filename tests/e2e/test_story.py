@@ -38,8 +38,23 @@ def fill(terminal: Terminal, label: str, value: str) -> None:
         terminal.wait_for(lambda shown, before=here: field_in_focus(shown) not in ("", before))  # type: ignore[misc]
     else:
         raise AssertionError(f"no field {label!r}:\n{terminal.text}")
-    terminal.press("ctrl+u")
+    clear(terminal, label)
     terminal.type(value)
+    terminal.wait_for(rf"(?m)^.{{0,6}}{label}\W.* {re.escape(value[-20:])}")
+
+
+def clear(terminal: Terminal, label: str) -> None:
+    """Empty the field in focus. Wait for it: what arrives with Ctrl+U in one read, Textual clears too."""
+
+    def line() -> str:
+        return next((text for text in terminal.lines if re.match(rf".{{0,6}}{label}\W", text)), "")
+
+    before = line()
+    terminal.press("x")
+    terminal.wait_for(lambda _: line() != before)
+    before = line()
+    terminal.press("ctrl+u")
+    terminal.wait_for(lambda _: line() != before)
 
 
 def job_in_list(terminal: Terminal, state: str, timeout_s: float = 60.0) -> str:

@@ -110,6 +110,30 @@ Job 2_3 not found
 """
 
 
+@pytest.mark.parametrize(
+    "said",
+    [  # `scontrol requeue 8` in 24.11.5 and in 26.05.5
+        "8_1-2: No error\n8_3-6: Job is pending execution\n",
+        "8_[1-2]: No error\n8_[3-6]: Job is pending execution\n",
+    ],
+)
+def test_tasks_in_brackets_and_without(said: str) -> None:
+    done, refused = complaints(said)
+    assert (done.is_success, refused.is_success) == (True, False)
+    assert refused.words == "Job is pending execution"
+    for name, about in (("8_[1-2]", (True, False)), ("8_[3-6]", (False, True)), ("8", (True, True))):
+        aim = Target(JobId.parse(name), None, "n", "u", None)
+        assert (is_about(done, aim), is_about(refused, aim)) == about
+
+
+def test_the_summary_of_a_refusal_in_newer_releases_is_about_nobody() -> None:
+    said = (  # scontrol hold 999999,12 in 26.05.5
+        "Invalid job id specified for job 999999\nJob has already finished for job 12\n"
+        "slurm_suspend error:Job has already finished\n"
+    )
+    assert [complaint.about for complaint in complaints(said)] == ["999999", "12"]
+
+
 def test_who_a_refusal_is_about() -> None:
     assert complaints(SAID) == (
         Complaint("22_99", "Invalid job id specified"),
@@ -134,6 +158,18 @@ def test_who_a_refusal_is_about() -> None:
         ("22_3", "22_4", False),
         ("23_1-3", "23_[1-3]", True),
         ("22_[4-6]", "22_[4-6%2]", True),
+        ("8_[1]", "8_[2-4]", False),
+        ("8_[1]", "8_1", True),
+        ("8_[2-4]", "8_[1-4]", True),
+        ("8_[2-4]", "8_3", True),
+        ("8_[2-4]", "8_5", False),
+        ("8_[2-4]", "8", True),
+        ("8_[3-6%2]", "8_[5-9]", True),
+        ("66_3-6", "66_4", True),
+        ("66_1-2", "66_[3-6]", False),
+        ("8_[1,...]", "8_[3-6]", False),
+        ("8_[?]", "8_[3-6]", True),
+        ("8_[?]", "8_3", False),
         ("22", "22_[4-6]", True),
         ("10+1", "10+1", True),
         ("10+1", "10+0", False),
@@ -153,6 +189,7 @@ def test_matching_refusals(about: str, target: str, yes: bool) -> None:
         "Invalid user id",
         "Job/step already completing or completed",
         "Job is pending execution",
+        "Resource temporarily unavailable",
         "Only batch jobs are accepted or processed",
         "Requested operation is presently disabled",
         "sbatch: error: Batch job submission failed: Invalid partition name specified",

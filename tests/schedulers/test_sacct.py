@@ -50,6 +50,19 @@ def test_a_cancelled_job_that_never_had_a_limit() -> None:
     assert job.end_time_s == 1796072030
 
 
+def test_the_waiting_rest_of_an_array_that_was_cancelled() -> None:
+    """As 24.11.5 and 26.05.5 print it; only the default's folder differs."""
+    for stdout in ("/tmp/rs/slurm-%A_%a.out", "slurm-%A_%a.out"):
+        text = row(
+            JobIDRaw="10", JobID="10_[5,7-9]", State="CANCELLED by 1001", Start="None", ExitCode="0:0",
+            NodeList="None assigned", StdOut=stdout,
+        )  # fmt: skip
+        (job,) = parse_rows(text)
+        assert job.id == JobId.parse("10_[5,7-9]")
+        assert (job.raw_id, job.state, job.cancelled_by_uid) == (10, JobState.CANCELLED, 1001)
+        assert (job.start_time_s, job.nodes, job.stdout_pattern, job.stderr_pattern) == (None, "", stdout, "")
+
+
 def test_values() -> None:
     (job,) = parse_rows(row(Timelimit="UNLIMITED", State="FAILED", ExitCode="2:0", NodeList="None assigned"))
     assert job.time_limit_s == math.inf

@@ -100,6 +100,59 @@ def test_the_record_that_was_meant() -> None:
     assert details("No jobs in the system\n", target("1")) is None
 
 
+RECORDED_26_05 = """\
+JobId=1 JobName=job.sh
+   SLUID=s4YXM8Q685SH00
+   UserId=u1(1001) GroupId=u1(1001) MCS_label=N/A
+   Priority=0 Nice=0 Account=(null) QOS=normal
+   JobState=PENDING Reason=JobHeldUser Dependency=(null)
+   Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0
+   DerivedExitCode=0:0
+   RunTime=00:00:00 TimeLimit=00:09:00 TimeMin=N/A
+   SubmitTime=1796074641 EligibleTime=Unknown
+   Partition=cpu AllocNode:Sid=localhost:23064
+   ReqNodeList=(null) ExcNodeList=(null)
+   NodeList=
+   NumNodes=1-1 NumCPUs=1 NumTasks=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   ReqTRES=cpu=1,mem=16M,node=1,billing=1
+   AllocTRES=(null)
+   Features=(null) DelayBoot=00:00:00
+   OverSubscribe=NO Exclusive=NO Contiguous=0 Licenses=(null) LicensesAlloc=(null) Network=(null)
+   Command=/tmp/rs/job.sh
+   SubmitLine=sbatch -H --parsable -p cpu --time=9 --mem=16M --comment=a b job.sh world
+   WorkDir=/tmp/rs
+   Comment=a b
+   StdErr=
+   StdIn=/dev/null
+   StdOut=/tmp/rs/slurm-1.out
+"""
+
+
+def test_a_record_of_the_newest_release() -> None:
+    found = read(RECORDED_26_05, "1")
+    line = "sbatch -H --parsable -p cpu --time=9 --mem=16M --comment=a b job.sh world"
+    assert found.get("SubmitLine") == line
+    assert found.get("Command") == "/tmp/rs/job.sh"
+    assert found.get("WorkDir") == "/tmp/rs"
+    assert (found.get("StdErr"), found.get("StdOut")) == ("", "/tmp/rs/slurm-1.out")
+    assert (found.get("JobName"), found.get("SLUID")) == ("job.sh", "s4YXM8Q685SH00")
+    assert (found.get("ReqTRES"), found.get("AllocTRES")) == ("cpu=1,mem=16M,node=1,billing=1", "")
+    assert (found.get("Exclusive"), found.get("LicensesAlloc"), found.get("Network")) == ("NO", "", "")
+    one_line = " ".join(line.strip() for line in RECORDED_26_05.splitlines())
+    assert read(one_line, "1").get("SubmitLine") == line
+    assert read(one_line, "1").get("StdErr") == ""
+    assert dict(read(one_line, "1").fields) == dict(found.fields)
+
+
+def test_a_comment_of_24_11_has_a_blank_behind_it() -> None:
+    text = RECORDED_26_05.replace("Comment=a b\n", "Comment=a b \n").replace("   SLUID=s4YXM8Q685SH00\n", "")
+    text = text.replace("StdErr=\n", "StdErr=/tmp/rs/job.sh-60.err\n") + "   \n\n"
+    found = read(text, "1")
+    assert found.get("Comment") == "a b"
+    assert found.get("StdErr") == "/tmp/rs/job.sh-60.err"
+    assert found.get("StdOut") == "/tmp/rs/slurm-1.out"
+
+
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n\r")).map(lambda name: f"n{name}")
 
 

@@ -266,6 +266,43 @@ def test_clusters_go_with_their_jobs() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("default", "array_default"),
+    [("/w/slurm-%j.out", "/w/slurm-%A_%a.out"), ("slurm-%j.out", "slurm-%A_%a.out")],
+    ids=["24.11.5", "26.05.5"],
+)
+def test_newer_releases(default: str, array_default: str) -> None:
+    """What 24.11 and 26.05 print of the output's name, of an array, of ends and of GPUs asked for by node."""
+    failed = one(
+        State="FAILED", Reason="RaisedSignal:53(Real-time signal 19)", exit_code="0:53", StdOut=default,
+        StdErr="(null)", Command="(null)",
+    )  # fmt: skip
+    assert failed.exit_code == ExitCode(0, 53)
+    assert (failed.reason, failed.command) == ("RaisedSignal:53(Real-time signal 19)", "")
+    assert (failed.stdout_pattern, failed.stderr_pattern) == (default, "")
+    waiting = one(
+        JobArrayID="8_[3-6%2]", JobID="8", State="PENDING", Reason="JobArrayTaskLimit", exit_code="0:0",
+        StartTime="N/A", EndTime="N/A", NodeList="", BatchHost="", StdOut=array_default, StdErr="(null)",
+        tres_alloc="cpu=1,mem=16M,node=1,billing=1,gres/gpu=1", tres_per_node="gres/gpu:1",
+    )  # fmt: skip
+    assert waiting.id.tasks is not None
+    assert (waiting.task_count, waiting.id.tasks.throttle) == (4, 2)
+    assert (waiting.stdout_pattern, waiting.exit_code) == (array_default, None)
+    assert waiting.gpus == Gpus(((None, 1),))
+    cancelled = one(
+        JobArrayID="10_[5,7-9]", JobID="10", State="CANCELLED", Reason="JobHeldUser", exit_code="0:0",
+        StdOut=array_default, StdErr="(null)", NodeList="",
+    )  # fmt: skip
+    assert (cancelled.state, cancelled.task_count) == (JobState.CANCELLED, 4)
+    task = one(JobArrayID="8_1", JobID="14", StdOut=array_default, StdErr="(null)")
+    assert (task.raw_id, task.array_id, task.stdout_pattern) == (14, 8, array_default)
+    dependent = one(
+        State="CANCELLED", Reason="DependencyNeverSatisfied", Dependency="afterok:8_*(failed)", StdOut=default,
+        StdErr="/w/e-%A.txt",
+    )  # fmt: skip
+    assert (dependent.dependency, dependent.stderr_pattern) == ("afterok:8_*(failed)", "/w/e-%A.txt")
+
+
 def test_short_form_knows_gpus_per_node_and_leaves_the_rest_open() -> None:
     shape = layout(short=True)
     reading = Reader(shape).parse(row(shape, NumNodes="2", tres_per_node="gres:gpu:a100:2"))

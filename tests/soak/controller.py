@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from tests.cluster.client import Cluster
 from tests.e2e.conftest import submit
@@ -28,8 +29,8 @@ async def run_faults(cluster: Cluster, seed: int, rounds: int) -> dict[str, int]
     task = asyncio.create_task(_watch(poller, job, counts))
     try:
         await _readings(poller, task, counts, 2)
-        for _ in range(rounds):
-            undo = await asyncio.to_thread(_fault, cluster, rng)
+        for number in range(rounds):
+            undo = await asyncio.to_thread(_fault, cluster, rng, number == 0)
             failed = counts["failed"]
             await _until(task, lambda: counts["failed"] > failed, 60)  # noqa: B023 - awaited in this round
             await asyncio.to_thread(undo)
@@ -42,8 +43,14 @@ async def run_faults(cluster: Cluster, seed: int, rounds: int) -> dict[str, int]
     return counts
 
 
-def _fault(cluster: Cluster, rng: random.Random):  # type: ignore[no-untyped-def]
-    """Do something to slurmctld; gives what undoes it."""
+def _fault(cluster: Cluster, rng: random.Random, is_first: bool) -> Callable[[], None]:
+    """Do something to slurmctld; gives what undoes it.
+
+    First it is ended softly: killed within seconds of a submission, slurmctld loses the job for good.
+    """
+    if is_first:
+        cluster.stop_daemon("slurmctld")
+        return lambda: cluster.start_daemon("slurmctld")
     if rng.random() < 0.5:
         cluster.kill_daemon("slurmctld")
         return lambda: cluster.start_daemon("slurmctld")
@@ -71,7 +78,7 @@ async def _readings(poller: QueuePoller, task: asyncio.Task[None], counts: dict[
     await _until(task, enough, 120)
 
 
-async def _until(task: asyncio.Task[None], test, timeout_s: float) -> None:  # type: ignore[no-untyped-def]
+async def _until(task: asyncio.Task[None], test: Callable[[], bool], timeout_s: float) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_s
     while not test():

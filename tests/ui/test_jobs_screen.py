@@ -316,7 +316,7 @@ async def test_ended_jobs_are_taken_off_the_list(make_app: MakeApp, stopped_cloc
 
 
 async def test_every_binding_has_an_id_a_tooltip_and_a_description() -> None:
-    from tfjobtui.ui.help_content import BOUND, _bindings_of, all_binding_ids
+    from tfjobtui.ui.help_content import BOUND, all_binding_ids, bindings_of
 
     assert JobsScreen.__name__ in [name for _, name, _ in BOUND]
     ids = all_binding_ids()
@@ -324,7 +324,7 @@ async def test_every_binding_has_an_id_a_tooltip_and_a_description() -> None:
     import importlib
 
     for module, name, _ in BOUND:
-        for binding in _bindings_of(getattr(importlib.import_module(module), name)):
+        for binding in bindings_of(getattr(importlib.import_module(module), name)):
             assert binding.id
             assert binding.description
             assert binding.tooltip

@@ -17,7 +17,14 @@ from tfjobtui.actions.command_log import CommandLog
 from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.submit import SubmitOutcome, SubmitPlan
 from tfjobtui.actions.submit import submit as submit_plan
-from tfjobtui.actions.submit_line import Components, Submission, command_of, in_shell, read_options
+from tfjobtui.actions.submit_line import (
+    Components,
+    Submission,
+    command_of,
+    in_shell,
+    read_options,
+    with_arguments,
+)
 from tfjobtui.directives import Option, split_options
 from tfjobtui.errors import ActionError, FormatError, QueryError
 from tfjobtui.model.ids import JobId
@@ -83,6 +90,12 @@ class _Known:
         from_queue = self.job.work_dir if self.job is not None else ""
         from_accounting = self.ended.work_dir if self.ended is not None else ""
         return from_queue or (self.details.get("WorkDir") if self.details else "") or from_accounting
+
+    @property
+    def submit_line(self) -> str:
+        """The command line of the submission, where the controller (25.11 and later) or accounting has it."""
+        from_accounting = self.ended.submit_line if self.ended is not None else ""
+        return (self.details.get("SubmitLine") if self.details else "") or from_accounting
 
     @property
     def name(self) -> str:
@@ -166,8 +179,10 @@ async def _known(scheduler: Scheduler, target: Target, job: Job | None) -> _Know
 
 def _from_scheduler(stored: StoredScript, known: _Known, target: Target) -> ResubmitPlan:
     is_wrapped = "sbatch --wrap" in stored.text[:200]
-    line = stored.submit_line or (known.ended.submit_line if known.ended is not None else "")
+    line = stored.submit_line or known.submit_line
     command = "" if is_wrapped else known.command
+    if command and line:
+        command = with_arguments(command, line)
     job = Submission(command, stored.text, known.name, known.work_dir)
     if command is None and line:
         command = command_of(line, job)
@@ -177,7 +192,7 @@ def _from_scheduler(stored: StoredScript, known: _Known, target: Target) -> Resu
     missing = [*_folder_is_there(known.work_dir)]
     if parts is None:
         missing.append(_lost_options(known, stored.text, line))
-        if command is None:
+        if command is None or (command and _may_lack_arguments(command, line)):
             missing.append("Arguments of the script, if it had any, cannot be had back.")
     if not are_certain:
         missing.append(f"Arguments with blanks in them cannot be told apart: {' '.join(arguments)}")
@@ -231,6 +246,12 @@ def _split_command(command: str) -> tuple[str, tuple[str, ...], bool]:
         return command, (), True
     path, *arguments = command.split()
     return path, tuple(arguments), len(arguments) < 2 and command.count(" ") == 1
+
+
+def _may_lack_arguments(command: str, line: str) -> bool:
+    """Whether there may have been arguments: newer releases tell the script's path alone."""
+    last = line.rpartition(" ")[2]
+    return " " not in command and last.rpartition("/")[2] != command.rpartition("/")[2]
 
 
 def _folder_is_there(folder: str) -> tuple[str, ...]:

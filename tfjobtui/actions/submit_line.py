@@ -135,6 +135,23 @@ def command_of(submit_line: str, job: Submission) -> str | None:
     return None
 
 
+def with_arguments(command: str, submit_line: str) -> str:
+    """The script's path as the scheduler tells it, with its arguments out of the line.
+
+    Slurm 22.05 tells both; 24.11 and later the path alone.
+    """
+    body = submit_line.partition(" ")[2]
+    try:
+        _, rest = split_options(body.split())
+    except FormatError:
+        return command
+    given = " ".join(rest)
+    is_short = len(rest) > 1 and PurePath(rest[0]).name == PurePath(command).name
+    if not is_short or not f" {body}".endswith(f" {given}") or _before_command(body, command) is not None:
+        return command
+    return f"{command} {given.partition(' ')[2]}"
+
+
 def _looks_like_script(word: str, job: Submission) -> bool:
     path = PurePath(word)
     return path.suffix in _SUFFIXES or path.name == job.name

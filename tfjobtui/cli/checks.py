@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import locale
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from tfjobtui import __version__
-from tfjobtui.config import Config
+from tfjobtui.config import Config, check_columns
 from tfjobtui.errors import QueryError, TfjobtuiError
 from tfjobtui.model.ids import JobId
+from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.paths import make_private, site_config, state_dir, user_config
 from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
@@ -99,6 +101,47 @@ def configuration(
         yield Finding(f"config.{name}", Mark.GOOD, f"{name}'s file", f"{path}{'' if there else ' (none)'}")
     for at, warning in enumerate(config.warnings):
         yield Finding(f"config.warning.{at}", Mark.NOTE, "configuration", warning)
+    try:
+        check_columns(config, COLUMNS)
+    except TfjobtuiError as wrong:
+        yield Finding("config.columns", Mark.BAD, "columns", wrong.message, wrong.hint)
+    if config.keys:
+        yield from _keys(config.keys, config.origins)
+
+
+def _keys(keys: Mapping[str, str], origins: Mapping[str, Path]) -> Iterator[Finding]:
+    """Whether the keys that are set mean something: in a process of its own, since this needs the screens' library."""
+    origin = {name: str(file) for name, file in origins.items()}
+    asked = json.dumps({"keys": dict(keys), "origins": origin})
+    argv = [sys.executable, "-P", "-c", _CHECK_KEYS, str(Path(__file__).parents[2]), asked]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_KEYS_TIMEOUT_S, check=False)
+        said = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        yield Finding("config.keys", Mark.POOR, "keys", "they could not be checked")
+        return
+    if said:
+        yield Finding("config.keys", Mark.BAD, "keys", said[0], said[1])
+    else:
+        yield Finding("config.keys", Mark.GOOD, "keys", f"{len(keys)} set otherwise")
+
+
+_KEYS_TIMEOUT_S = 20.0
+_CHECK_KEYS = """
+import json, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from tfjobtui.config import Config, check_columns
+from tfjobtui.errors import ConfigError
+from tfjobtui.ui.keymap import keymap
+asked = json.loads(sys.argv[2])
+origins = {name: pathlib.Path(file) for name, file in asked["origins"].items()}
+try:
+    keymap(Config(keys=asked["keys"], origins=origins))
+except ConfigError as error:
+    print(json.dumps([error.message, error.hint]))
+else:
+    print("[]")
+"""
 
 
 def commands(settings: SlurmSettings) -> Iterator[Finding]:

@@ -86,7 +86,7 @@ def _one_key(key: str) -> str:
     return _KEY_NAMES.get(key, key)
 
 
-def _bindings_of(node: type | DOMNode) -> Iterator[Binding]:
+def bindings_of(node: type | DOMNode) -> Iterator[Binding]:
     """The bindings that a class brings itself, those of its bases after them, each action once."""
     kind = node if isinstance(node, type) else type(node)
     seen: set[str] = set()
@@ -107,7 +107,7 @@ def _entries(node: type | DOMNode, keymap: dict[str, str]) -> tuple[HelpEntry, .
             binding.tooltip or binding.description,
             binding.id or "",
         )
-        for binding in _bindings_of(node)
+        for binding in bindings_of(node)
     )
 
 
@@ -132,10 +132,10 @@ def _title(node: DOMNode) -> str:
 
 def palette_commands(screen: Screen[Any], app: App[Any]) -> Iterator[SystemCommand]:
     """Every action that the focus offers, for the command palette."""
-    node = screen.focused or screen
+    node, keymap = screen.focused or screen, dict(app._keymap)
     for owner in node.ancestors_with_self:
-        for binding in _bindings_of(owner):
-            title = f"{binding.description}  ({key_text(binding.key)})"
+        for binding in bindings_of(owner):
+            title = f"{binding.description}  ({key_text(keymap.get(binding.id or '', binding.key))})"
             yield SystemCommand(title, binding.tooltip or "", _runner(app, binding.action, owner))
 
 
@@ -151,5 +151,5 @@ def all_binding_ids() -> set[str]:
     ids: set[str] = set()
     for module, name, _ in BOUND:
         kind = getattr(importlib.import_module(module), name)
-        ids.update(binding.id for binding in _bindings_of(kind) if binding.id)
+        ids.update(binding.id for binding in bindings_of(kind) if binding.id)
     return ids

@@ -98,6 +98,12 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("dos line breaks", "The script has the line ends of DOS.", "`dos2unix` or the editor can change them."),
     ("unrecognized option|invalid directive found", "An option of the script or the command is wrong.", ""),
     ("job queue full", "The queue is full.", "Try again later."),
+    (
+        "resource temporarily unavailable",
+        "Slurm could not do it at this moment.",
+        "Try again. From 24.11 on Slurm often says this of a change of partition to users who have no"
+        " account in its accounting.",
+    ),
 )
 _RULES = tuple(
     (re.compile(pattern, re.IGNORECASE | re.MULTILINE), told, hint) for pattern, told, hint in _TABLE
@@ -149,14 +155,15 @@ def is_about(complaint: Complaint, target: Target) -> bool:
     if about == str(target.id) or (target.raw_id is not None and about == str(target.raw_id)):
         return True
     job, _, rest = about.partition("_")
-    if job != str(target.id.job):
+    if job != str(target.id.job) or target.id.het_offset is not None:
         return False
-    if target.id.task is not None or target.id.het_offset is not None:
-        return False
-    if target.id.tasks is None or not rest:
+    if target.id.task is None and (target.id.tasks is None or not rest):
         return True
     try:
-        task = JobId.parse(about).task
+        said = JobId.parse(about)
     except FormatError:
-        return True
-    return task is None or task in target.id.tasks
+        return target.id.task is None
+    if target.id.task is not None:
+        return target.id.task in (said.tasks or ())  # 26.05 says `8_[3]` also of one
+    meant = target.id.tasks or ()
+    return said.task in meant if said.tasks is None else any(task in meant for task in said.tasks)

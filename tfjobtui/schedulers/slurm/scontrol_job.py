@@ -17,12 +17,13 @@ _FREE = frozenset(
     {"JobName", "Comment", "AdminComment", "SystemComment", "Extra", "Network", "BurstBuffer", "Command"}
     | {"WorkDir", "StdErr", "StdIn", "StdOut", "Container", "SubmitLine"}
 )
+_COMMENTS = frozenset({"Comment", "AdminComment", "SystemComment"})
 _KEY = r"[A-Z][A-Za-z0-9_]*(?:[:/][A-Za-z:]+)*"
 _LINE = re.compile(rf"\n   (?={_KEY}=)|\n     (?=Nodes=)")
 _VALUE = re.compile(rf" (?={_KEY}=)")
 _RECORD = re.compile(r"\n\s*\n(?=JobId=\d)")
 _ONE_LINE_RECORD = re.compile(r"\n(?=JobId=\d)")
-_USER = r" (?=UserId=\S*\(\d+\) GroupId=\S*\(\d+\) )"
+_USER = r" (?:(?P<sluid>SLUID=\w+) )?(?=UserId=\S*\(\d+\) GroupId=\S*\(\d+\) )"
 _TAIL = re.compile(
     r" (?=(?:WorkDir|ClusterFeatures|AdminComment|SystemComment|Comment|StdErr|StdIn|StdOut|Switches|Power"
     r"|BurstBuffer|CpuFreq\w+|Container|ContainerID|Cron\w+|Gres\w+|KillOInInvalidDependent|MailUser|MailType"
@@ -48,7 +49,8 @@ def _fields(lines: list[str]) -> Fields:
         while rest:
             key, _, after = rest.partition("=")
             if key in _FREE:
-                found.append((key, after))
+                # 24.11 puts a blank behind a comment.
+                found.append((key, after.rstrip(" ") if key in _COMMENTS else after))
                 break
             parts = _VALUE.split(after, maxsplit=1)
             found.append((key, parts[0].strip()))
@@ -64,7 +66,9 @@ def _unfolded(record: str) -> list[str]:
     tail = [] if at_command < 0 else _TAIL.split(record[at_command + 1 :])
     users = list(re.finditer(_USER, head))
     if users:
-        return [head[: users[-1].start()], head[users[-1].end() :], *tail]
+        user = users[-1]
+        between = [user["sluid"]] if user["sluid"] else []
+        return [head[: user.start()], *between, head[user.end() :], *tail]
     return [head, *tail]
 
 
