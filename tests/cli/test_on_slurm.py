@@ -380,7 +380,9 @@ def test_resubmit_of_a_het_job_of_the_command_line(tmp_path: Path) -> None:
 
 
 def test_resubmit_says_what_cannot_be_had_back(tmp_path: Path) -> None:
-    first = sbatch(tmp_path, "-p", "cpu", "-J", "my job", "-t", "8", "--wrap", "true")
+    first = sbatch(
+        tmp_path, "-p", "cpu", "-J", "my job", "-t", "8", "--comment", "two words", "--wrap", "true"
+    )
     has_state(first, "COMPLETED")
     answer = tfjobtui("resubmit", "--dry-run", first)
     assert answer.code == 0

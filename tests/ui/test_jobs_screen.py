@@ -152,6 +152,18 @@ async def test_filter_while_typing_keep_and_drop(make_app: MakeApp, stopped_cloc
         assert len(app.query_one(JobTable).view.rows) == 9
 
 
+async def test_a_filter_that_is_on_is_seen_on_a_narrow_terminal(
+    make_app: MakeApp, stopped_clock: float
+) -> None:
+    app = make_app(FakeScheduler(*queue(stopped_clock)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until_text(pilot, "5782_[98")
+        await pilot.press("a")
+        await until_text(pilot, "everybody's jobs")
+        await pilot.press("slash", *"gpu:>0", "enter")
+        await until(pilot, lambda: "· /gpu:>0: " in screen_lines(app)[0], "the filter is seen")
+
+
 async def test_q_leaves_the_pane_first(make_app: MakeApp, stopped_clock: float) -> None:
     app = make_app(FakeScheduler(*queue(stopped_clock)))
     async with app.run_test(size=(120, 30)) as pilot:

@@ -35,6 +35,8 @@ class JobStore:
         self._keeps_ended = keeps_ended
         self._jobs: dict[str, Job] = {}
         self._forgotten: dict[str, int] = {}
+        self.version = 0
+        """Another number whenever something has changed."""
 
     @property
     def jobs(self) -> dict[str, Job]:
@@ -58,6 +60,7 @@ class JobStore:
         for job in kept:
             new[job.key] = job
         self._jobs = new
+        self.version += 1
         removed = frozenset(job.key for job in missing if job.key not in new)
         newly = tuple(job for job in vanished if not old[job.key].state.is_terminal)
         return ChangeSet(added, changed | {job.key for job in newly}, removed, newly)
@@ -107,6 +110,7 @@ class JobStore:
             if job is None or not end.state.is_terminal:
                 continue
             self._jobs[job.key] = _with_ending(job, end)
+            self.version += 1
             changed.add(job.key)
         return ChangeSet(changed=frozenset(changed))
 
@@ -115,6 +119,7 @@ class JobStore:
         removed = {key for key in keys if key in self._jobs and self._jobs[key].state.is_terminal}
         for key in removed:
             self._forgotten[key] = self._jobs.pop(key).raw_id
+            self.version += 1
         return ChangeSet(removed=frozenset(removed))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 
+from tfjobtui.model.job import Job
 from tfjobtui.model.state import StateGroup
 from tfjobtui.model.text import printable
 from tfjobtui.model.units import duration
@@ -23,6 +25,8 @@ class Freshness:
         self.reason = ""
         self.next_try_at_s = 0.0
         self.silent_clusters: tuple[str, ...] = ()
+        self.counted_for: tuple[int, int] = (0, -1)
+        self.counts = ""
         self._everyone = False
         self._is_new_scope = False
 
@@ -49,7 +53,7 @@ class Freshness:
 
 def status_parts(services: Services, view: JobView, fresh: Freshness) -> tuple[list[Part], list[Part]]:
     """The parts on the left and on the right."""
-    return _left(services, view), _right(fresh, time.time())
+    return _left(services, view, fresh), _right(fresh, time.time())
 
 
 def trouble(fresh: Freshness) -> str:
@@ -61,32 +65,41 @@ def trouble(fresh: Freshness) -> str:
     return ""
 
 
-def _left(services: Services, view: JobView) -> list[Part]:
+def _left(services: Services, view: JobView, fresh: Freshness) -> list[Part]:
     about = services.scheduler.capabilities
     parts: list[Part] = [(" tfjobtui ", "bar--strong"), (f"{about.name} {about.version}".rstrip(), "")]
     whose = "everybody's jobs" if services.poller.everyone else "my jobs"
     parts.append((f" · {whose}: {view.total:,}", ""))
-    parts.append((_counts(services), ""))
+    # What the user has set comes first: a narrow terminal cuts the end.
     if view.filter:
         parts.append((f" · /{printable(view.filter.text)}: {len(view.rows):,}", "bar--key"))
     if view.sort:
         parts.append((f" · by {view.sort}{' ▼' if view.reverse else ''}", ""))
     if view.marks:
         parts.append((f" · {len(view.marks):,} marked", "bar--key"))
+    parts.append((_counts(services, fresh), ""))
     return parts
 
 
-def _counts(services: Services) -> str:
-    jobs = services.poller.store.jobs
-    if not jobs or len(jobs) > 20000:  # counting a huge queue once a second would be felt
-        return ""
+def _counts(services: Services, fresh: Freshness) -> str:
+    """How many run, wait and have ended; counted anew only when something has changed."""
+    store = services.poller.store
+    if fresh.counted_for != (id(store), store.version):
+        fresh.counted_for = (id(store), store.version)
+        fresh.counts = _count(store.jobs.values())
+    return fresh.counts
+
+
+def _count(jobs: Iterable[Job]) -> str:
     groups: Counter[StateGroup] = Counter()
-    for job in jobs.values():
+    for job in jobs:
         groups[job.state.group] += job.task_count
+    if not groups:
+        return ""
     ended = groups[StateGroup.GOOD] + groups[StateGroup.BAD] + groups[StateGroup.NEUTRAL]
-    words = [f"{groups[StateGroup.ACTIVE]} running", f"{groups[StateGroup.WAITING]} waiting"]
+    words = [f"{groups[StateGroup.ACTIVE]:,} running", f"{groups[StateGroup.WAITING]:,} waiting"]
     if ended:
-        words.append(f"{ended} ended")
+        words.append(f"{ended:,} ended")
     return f" ({', '.join(words)})"
 
 

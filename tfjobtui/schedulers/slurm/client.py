@@ -1,4 +1,8 @@
-"""Slurm as a `Scheduler`: the parts put together."""
+"""Slurm as a `Scheduler`: the parts put together.
+
+The parts that the first rows do not need are imported when they are first used: each costs the start of
+the program a millisecond or several.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tfjobtui.errors import QueryError
 from tfjobtui.schedulers.scheduler import (
@@ -23,14 +28,17 @@ from tfjobtui.schedulers.scheduler import (
     Submitted,
     Target,
 )
-from tfjobtui.schedulers.slurm import argv, control, scontrol_job, sinfo, sprio, steps, submission
+from tfjobtui.schedulers.slurm import argv
 from tfjobtui.schedulers.slurm.accounting import NONE_HERE, AccountingReader
 from tfjobtui.schedulers.slurm.failures import NO_SUCH_JOB, query_error
 from tfjobtui.schedulers.slurm.queue import QueueReader
 from tfjobtui.schedulers.slurm.runner import Runner, SingleFlight, has_failed
 from tfjobtui.schedulers.slurm.scontrol_config import SiteConfig, parse_config
 from tfjobtui.schedulers.slurm.settings import Commands, SlurmSettings, discover
-from tfjobtui.schedulers.slurm.sstat import StepUsage
+
+if TYPE_CHECKING:
+    from tfjobtui.schedulers.slurm.sinfo import Node
+    from tfjobtui.schedulers.slurm.sstat import StepUsage
 
 OLDEST = (22, 5)
 """Older releases work as far as they can."""
@@ -129,6 +137,8 @@ class SlurmScheduler:
         return await self._details.get(target, lambda: self._ask_details(target))
 
     async def _ask_details(self, target: Target) -> JobDetails | None:
+        from tfjobtui.schedulers.slurm import scontrol_job
+
         arguments = argv.show_job(target, is_federated=self._queue.is_federated)
         done = await self._runner.raw_query("scontrol", arguments)
         if has_failed(done):
@@ -138,6 +148,8 @@ class SlurmScheduler:
         return scontrol_job.details(done.stdout_text, target)
 
     async def priority(self, target: Target) -> tuple[PriorityFactor, ...]:
+        from tfjobtui.schedulers.slurm import sprio
+
         done = await self._runner.raw_query("sprio", argv.priority(target, sprio.FORM))
         if sprio.NO_SUCH_JOB.search(done.stdout_text + done.stderr_text):
             return ()
@@ -150,55 +162,81 @@ class SlurmScheduler:
     def action_commands(
         self, action: str, targets: Sequence[Target], signal: str | None = None
     ) -> tuple[tuple[str, ...], ...]:
+        from tfjobtui.schedulers.slurm import control
+
         found = control.calls(action, targets, signal)
         return tuple((self.commands.get(call.command) or call.command, *call.arguments) for call in found)
 
     async def cancel(self, targets: Sequence[Target], signal: str | None = None) -> tuple[ActionResult, ...]:
+        from tfjobtui.schedulers.slurm import control
+
         return await control.act(self._runner, "cancel", targets, signal)
 
     async def hold(self, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
+        from tfjobtui.schedulers.slurm import control
+
         return await control.act(self._runner, "hold", targets)
 
     async def release(self, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
+        from tfjobtui.schedulers.slurm import control
+
         return await control.act(self._runner, "release", targets)
 
     async def requeue(self, targets: Sequence[Target]) -> tuple[ActionResult, ...]:
+        from tfjobtui.schedulers.slurm import control
+
         return await control.act(self._runner, "requeue", targets)
 
     async def update(self, target: Target, changes: Mapping[str, str]) -> ActionResult:
+        from tfjobtui.schedulers.slurm import control
+
         return await control.update(self._runner, target, changes)
 
     async def submit(self, request: SubmitRequest) -> Submitted:
+        from tfjobtui.schedulers.slurm import submission
+
         return await submission.submit(self._runner, request)
 
     # What was, and what there is
 
     async def stored_script(self, target: Target) -> StoredScript | None:
+        from tfjobtui.schedulers.slurm import submission
+
         return await submission.stored_script(self._runner, self._accounting, target)
 
     async def ended(self, targets: Sequence[Target]) -> tuple[EndedJob, ...]:
         return await self._accounting.ended(targets)
 
     async def partitions(self) -> tuple[Partition, ...]:
+        from tfjobtui.schedulers.slurm import sinfo
+
         form = argv.partitions(sinfo.PARTITION_FORM, self.settings.clusters)
         done = await self._runner.query("sinfo", form)
         return sinfo.parse_partitions(done.stdout_text)
 
-    async def nodes(self) -> tuple[sinfo.Node, ...]:
+    async def nodes(self) -> tuple[Node, ...]:
         """The nodes with their GPUs, each once."""
+        from tfjobtui.schedulers.slurm import sinfo
+
         done = await self._runner.query("sinfo", argv.nodes(sinfo.NODE_FORM, self.settings.clusters))
         return sinfo.parse_nodes(done.stdout_text)
 
     # Steps
 
     def shell_argv(self, target: Target, node: str | None = None) -> tuple[str, ...]:
+        from tfjobtui.schedulers.slurm import steps
+
         return steps.shell_argv(self._runner, target, node)
 
     def foreground_environment(self) -> Mapping[str, str]:
+        from tfjobtui.schedulers.slurm import steps
+
         return steps.foreground_environment()
 
     async def step_usage(self, target: Target) -> tuple[StepUsage, ...]:
         """What the steps of a running job have used; empty where there are no figures yet."""
+        from tfjobtui.schedulers.slurm import steps
+
         return await steps.step_usage(self._runner, target)
 
     async def close(self) -> None:
