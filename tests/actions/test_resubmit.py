@@ -91,6 +91,7 @@ async def test_options_come_from_the_command_line_where_it_is_clear(
     [
         ("sbatch -p gpu train.sh 5 --lr", ("--partition=gpu",), ("5", "--lr"), "cannot be told apart"),
         ("sbatch -p gpu train.sh 5", ("--partition=gpu",), ("5",), ""),
+        ("sbatch -p a : -p b train.sh 5", ("--partition=a", ":", "--partition=b"), ("5",), ""),
         ("sbatch -p gpu sub/../train.sh", ("--partition=gpu",), (), ""),
         ("sbatch --comment=a b train.sh 5", (), (), "Arguments of the script"),
         ("", (), (), "Arguments of the script"),

@@ -30,6 +30,7 @@ def field_in_focus(terminal: Terminal) -> str:
 
 def fill(terminal: Terminal, label: str, value: str) -> None:
     """Go down the form to a field, and put a value in place of what is there."""
+    terminal.wait_for(lambda shown: field_in_focus(shown) != "")
     for _ in range(40):
         here = field_in_focus(terminal)
         if here == label:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 import pytest
+from textual.widgets import Input
 
 from tests.actions.fakes import FakeScheduler
 from tests.jobs import make_job
@@ -17,6 +18,7 @@ from tfjobtui.model.job import ExitCode, Gpus, Job
 from tfjobtui.schedulers.scheduler import Capabilities, Capability, QueueAnswer
 from tfjobtui.ui.app import TfjobtuiApp
 from tfjobtui.ui.screens.jobs import JobsScreen
+from tfjobtui.ui.widgets.filter_bar import FilterBar
 from tfjobtui.ui.widgets.job_table import JobTable
 
 MakeApp = Callable[..., TfjobtuiApp]
@@ -162,6 +164,22 @@ async def test_a_filter_that_is_on_is_seen_on_a_narrow_terminal(
         await until_text(pilot, "everybody's jobs")
         await pilot.press("slash", *"gpu:>0", "enter")
         await until(pilot, lambda: "· /gpu:>0: " in screen_lines(app)[0], "the filter is seen")
+
+
+async def test_a_filter_typed_in_a_burst_is_kept_whole(make_app: MakeApp, stopped_clock: float) -> None:
+    """Over a slow line the keys and Enter arrive in one piece."""
+    app = make_app(FakeScheduler(*queue(stopped_clock)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until_text(pilot, "resnet50")
+        await pilot.press("slash")
+        await until(pilot, lambda: bool(app.query("FilterBar Input")))
+        bar = app.query_one(FilterBar)
+        bar.query_one(Input).value = "gpu:>3"
+        bar.action_keep()
+        bar.post_message(FilterBar.Changed(bar, "gpu:>"))
+        await until(pilot, lambda: not app.query("FilterBar"))
+        await pilot.pause()
+        assert app.query_one(JobTable).view.filter.text == "gpu:>3"
 
 
 async def test_q_leaves_the_pane_first(make_app: MakeApp, stopped_clock: float) -> None:

@@ -142,7 +142,7 @@ def with_arguments(command: str, submit_line: str) -> str:
     """
     body = submit_line.partition(" ")[2]
     try:
-        _, rest = split_options(body.split())
+        _, rest = split_options(body.rpartition(" : ")[2].split())  # of a het job its last part
     except FormatError:
         return command
     given = " ".join(rest)

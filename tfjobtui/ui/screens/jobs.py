@@ -279,11 +279,11 @@ class JobsScreen(Screen[None]):
             bar.focus_input()
 
     def on_filter_bar_changed(self, message: FilterBar.Changed) -> None:
-        self._apply_filter(message.text, message.bar)
+        if message.bar.is_attached:  # what was typed last is told by `Left` too
+            self._apply_filter(message.text, message.bar)
 
     async def on_filter_bar_left(self, message: FilterBar.Left) -> None:
-        if not message.kept:
-            self._apply_filter(message.before)
+        self._apply_filter(message.text)
         await self.query(FilterBar).remove()
         self.table.focus()
         self._show_status()
@@ -292,13 +292,19 @@ class JobsScreen(Screen[None]):
         from tfjobtui.monitor.filter import parse_filter
 
         try:
-            self.view.filter = parse_filter(text)
+            wanted = parse_filter(text)
         except UsageError as error:
+            words = str(error).replace("\n", "  ")
             if bar is not None:
-                bar.show_error(str(error).replace("\n", "  "))
+                bar.show_error(words)
+            else:
+                self.app.notify(words, severity="warning", markup=False)
             return
         if bar is not None:
             bar.show_error("")
+        if wanted.text == self.view.filter.text:
+            return
+        self.view.filter = wanted
         self._show_empty_text()
         self.table.rearrange()
         self._show_status()

@@ -43,12 +43,11 @@ class FilterBar(Horizontal):
             self.text = text
 
     class Left(Message):
-        """The line was left; `kept` says whether the filter stays."""
+        """The line was left, and this is the filter from now on."""
 
-        def __init__(self, kept: bool, before: str) -> None:
+        def __init__(self, text: str) -> None:
             super().__init__()
-            self.kept = kept
-            self.before = before
+            self.text = text
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -70,16 +69,18 @@ class FilterBar(Horizontal):
 
     def show_error(self, text: str) -> None:
         """Say what is wrong with the filter; an empty text: nothing is."""
-        bar = self.query_one("#filter-error", Bar)
-        bar.set_class(bool(text), "-on")
-        bar.show([(text, "bar--warning")])
+        for bar in self.query("#filter-error").results(Bar):  # none while the line is being taken away
+            bar.set_class(bool(text), "-on")
+            bar.show([(text, "bar--warning")])
 
     def on_input_changed(self, event: Message) -> None:
         event.stop()
         self.post_message(self.Changed(self, event.value))  # type: ignore[attr-defined]
 
     def action_keep(self) -> None:
-        self.post_message(self.Left(True, self._before))
+        from textual.widgets import Input
+
+        self.post_message(self.Left(self.query_one(Input).value))
 
     def action_drop(self) -> None:
-        self.post_message(self.Left(False, self._before))
+        self.post_message(self.Left(self._before))
