@@ -48,6 +48,8 @@ class FakeScheduler:
     def __init__(self, *jobs: Job) -> None:
         self.queue = list(jobs)
         self.refusals: dict[str, str] = {}
+        self.remarks: dict[str, str] = {}
+        """What is said of an id although it was done."""
         self.calls: list[tuple[object, ...]] = []
         self.details_of: dict[str, tuple[tuple[str, str], ...]] = {}
         self.scripts: dict[str, StoredScript] = {}
@@ -80,7 +82,10 @@ class FakeScheduler:
         record = CommandRecord((verb, *(str(target.id) for target in targets)), 2000.0, 0.1, 0)
         return tuple(
             ActionResult(
-                target, str(target.id) not in self.refusals, self.refusals.get(str(target.id), ""), record
+                target,
+                str(target.id) not in self.refusals,
+                self.refusals.get(str(target.id), "") or self.remarks.get(str(target.id), ""),
+                record,
             )
             for target in targets
         )

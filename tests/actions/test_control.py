@@ -63,6 +63,22 @@ async def test_refusals_of_all_and_of_many(control: Control, scheduler: FakeSche
     assert summary.endswith("and 2 more were refused")
 
 
+async def test_what_is_said_of_a_job_although_it_was_done(control: Control, scheduler: FakeScheduler) -> None:
+    scheduler.remarks = {"7": "It had already ended."}
+    assert (await control.cancel(targets("7"))).summary == "cancelled 7 (it had already ended)"
+    scheduler.refusals = {"9": "no"}
+    assert (await control.cancel(targets("7", "8", "9"))).summary == (
+        "cancelled 2 of 3 jobs (7: it had already ended); 9: no"
+    )
+    scheduler.remarks = {str(number): "It had already ended." for number in range(1, 6)}
+    assert "3: it had already ended, …)" in (await control.cancel(targets("1", "2", "3", "4", "5"))).summary
+
+
+async def test_a_signal_that_was_not_sent(control: Control, scheduler: FakeScheduler) -> None:
+    scheduler.refusals = {"7": "no"}
+    assert (await control.cancel(targets("7"), "usr1")).summary == "SIGUSR1 not sent; 7: no"
+
+
 async def test_targets_go_to_the_scheduler_as_they_were_chosen(
     control: Control, scheduler: FakeScheduler
 ) -> None:

@@ -48,6 +48,14 @@ def test_the_target_keeps_the_id_that_was_meant(text: str, target: str) -> None:
     assert str(target_of(wanted, matching(QUEUE, wanted)).id) == target
 
 
+def test_a_task_that_was_cancelled_before_it_started_is_in_its_arrays_row() -> None:
+    rest, task = job("30", JobState.CANCELLED), job("30_1", JobState.CANCELLED, raw_id=31)
+    wanted = JobId.parse("30_4")
+    assert matching([task, rest], wanted) == [rest]
+    assert str(target_of(wanted, [rest]).id) == "30_4"
+    assert matching([job("30")], wanted) == [], "a job that runs has no such task"
+
+
 def test_a_target_knows_its_job() -> None:
     target = target_of(JobId(7), [job("7")], pending_only=True)
     assert (target.name, target.user, target.submit_time_s, target.pending_only) == ("train", "u", 1000, True)

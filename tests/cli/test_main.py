@@ -117,6 +117,14 @@ def test_without_slurm_it_says_what_was_looked_for(no_slurm: dict[str, str], wor
     assert "/nonexistent/bin" in answer.err
 
 
+@pytest.mark.parametrize(("what", "hint"), [("nofile.sh", "templates"), ("trian", "train")])
+def test_what_is_neither_a_template_nor_a_file(tmp_path: Path, what: str, hint: str) -> None:
+    answer = tfjobtui("submit", what, cwd=tmp_path)
+    assert answer.code == 2
+    assert f"there is neither a template nor a file {what!r}" in answer.err
+    assert hint in answer.err
+
+
 def test_doctor_without_slurm_fails_and_says_what_to_do(no_slurm: dict[str, str]) -> None:
     answer = tfjobtui("doctor", **no_slurm)
     assert answer.code == 1

@@ -41,7 +41,7 @@ def fill(terminal: Terminal, label: str, value: str) -> None:
         raise AssertionError(f"no field {label!r}:\n{terminal.text}")
     clear(terminal, label)
     terminal.type(value)
-    terminal.wait_for(rf"(?m)^.{{0,6}}{label}\W.* {re.escape(value[-20:])}")
+    terminal.wait_for(rf"(?m)^.{{0,6}}{label}\W.*{re.escape(value[-20:])}")
 
 
 def clear(terminal: Terminal, label: str) -> None:

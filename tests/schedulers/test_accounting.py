@@ -47,6 +47,25 @@ def test_a_row_with_every_oddity_leaves_its_neighbours_whole() -> None:
     assert jobs[2].time_limit_s == 3600
 
 
+async def test_a_het_job_that_was_cancelled_while_it_waited(standins: StandIns) -> None:
+    """24.11.5 and 26.05.5 keep one record of it (`sacct -j 181+1` finds none), 22.05.8 one for each part."""
+    parts = [
+        Target(JobId(181, het_offset=part), None, "train", "u1", 1796072000, raw_id=181 + part)
+        for part in (0, 1)
+    ]
+    ends = {"State": "CANCELLED by 1001", "NodeList": "None assigned", "Start": "None"}
+    newer = accounted(JobIDRaw="181", JobID="181", **ends)
+    older = "".join(accounted(JobIDRaw=f"{181 + part}", JobID=f"181+{part}", **ends) for part in (0, 1))
+    for text in (newer, older):
+        sacct(standins, text)
+        async with closing(standins.scheduler()) as slurm:
+            both = await slurm.ended(parts)
+            (second,) = await slurm.ended(parts[1:])
+        assert [(str(end.id), end.raw_id) for end in both] == [("181+0", 181), ("181+1", 182)]
+        assert (str(second.id), second.state, second.cancelled_by_uid) == ("181+1", JobState.CANCELLED, 1001)
+    assert all(" -j 181" in call and "+" not in call for call in standins.calls if "-j" in call)
+
+
 async def test_accounting_that_knows_nothing_yet_says_of_no_job_that_it_ended(standins: StandIns) -> None:
     squeue(standins, queued(layout()))
     sacct(standins)

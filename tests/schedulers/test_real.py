@@ -196,6 +196,19 @@ async def test_a_het_job(bench: Bench) -> None:
     (result,) = await bench.slurm.cancel([Target.of(second, whole=True)])
     assert result.ok
     await bench.until(taken.id, lambda rows: all(row.state.is_terminal for row in rows))
+    ended = await bench.ended(Target.of(second))
+    assert (str(ended.id), ended.raw_id, ended.state) == (f"{taken.id}+1", second.raw_id, JobState.CANCELLED)
+
+
+async def test_a_het_job_cancelled_while_it_waits(bench: Bench) -> None:
+    head = "#SBATCH -p cpu --mem=16M --hold\n#SBATCH hetjob\n#SBATCH -p cpu --mem=16M --hold\n"
+    taken = await bench.submit(head=head)
+    rows = await bench.until(taken.id, lambda rows: len(rows) == 2)
+    (result, *_) = await bench.slurm.cancel([Target.of(row, whole=True) for row in rows[:1]])
+    assert result.ok
+    for row in rows:
+        ended = await bench.ended(Target.of(row))
+        assert (ended.id, ended.raw_id, ended.state) == (row.id, row.raw_id, JobState.CANCELLED)
 
 
 async def test_hold_release_change_and_priority(bench: Bench) -> None:

@@ -371,6 +371,24 @@ def test_an_option_that_is_emptied_is_taken_out_of_the_script(tmp_path: Path) ->
         make_plan(found, fields_of(found), {"option-mem": "x"})
 
 
+def test_the_users_own_defaults_stand_in_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"ACCOUNT": "lab", "WCKEY": "w1", "TIMELIMIT": "5", "EXCLUSIVE": ""}.items():
+        monkeypatch.setenv(f"SBATCH_{name}", value)
+    found = template(TEMPLATE, tmp_path)
+    fields = {item.id: item for item in fields_of(found)}
+    assert fields["option-account"].default == "lab"
+    assert "SBATCH_ACCOUNT" in fields["option-account"].help
+    assert fields["option-wckey"].default == "w1"
+    plan = make_plan(found, tuple(fields.values()), {})
+    for line in ("--account=lab", "--wckey=w1", "--exclusive"):
+        assert f"#SBATCH {line}\n" in plan.script
+    (note,) = plan.notes
+    assert note.startswith("SBATCH_TIMELIMIT=5 is not used: the script says --time=")
+    plan = make_plan(found, tuple(fields.values()), {"option-account": "", "option-wckey": "w2"})
+    assert "--account" not in plan.script
+    assert "#SBATCH --wckey=w2\n" in plan.script
+
+
 def test_the_state_keeps_the_templates_apart(tmp_path: Path) -> None:
     state = FormState()
     first = template(TEMPLATE, tmp_path)

@@ -113,16 +113,35 @@ def summarize(done: str, results: Sequence[ActionResult]) -> str:
     bad = [result for result in results if not result.ok]
     parts = []
     if len(results) == 1 and good:
-        parts.append(f"{done} {good[0].target.id}")
+        remark = f" ({_remark(good[0])})" if good[0].message else ""
+        parts.append(f"{done} {good[0].target.id}{remark}")
     elif good or not results:
         of = f" of {len(results)}" if bad else ""
-        parts.append(f"{done} {len(good)}{of} jobs")
+        remarks = [f"{result.target.id}: {_remark(result)}" for result in good if result.message]
+        more = ", …" if len(remarks) > _MOST_NAMED else ""
+        told = f" ({', '.join(remarks[:_MOST_NAMED])}{more})" if remarks else ""
+        parts.append(f"{done} {len(good)}{of} jobs{told}")
+    elif len(bad) == 1:
+        parts.append(_not(done))
     else:
-        parts.append(f"not {done}" if len(bad) == 1 else f"{done} none of {len(bad)} jobs")
+        parts.append(f"{done} none of {len(bad)} jobs")
     parts.extend(f"{result.target.id}: {_words(result)}" for result in bad[:_MOST_NAMED])
     if len(bad) > _MOST_NAMED:
         parts.append(f"and {len(bad) - _MOST_NAMED} more were refused")
     return "; ".join(parts)
+
+
+def _not(done: str) -> str:
+    """`not cancelled`, `SIGUSR1 not sent`."""
+    if done.endswith(" to"):
+        return f"{done.removeprefix('sent ').removesuffix(' to')} not sent"
+    return f"not {done}"
+
+
+def _remark(result: ActionResult) -> str:
+    """What was said of a job that it was done to: `it had already ended`."""
+    words = printable(" ".join(result.message.split())).rstrip(".")
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def _words(result: ActionResult) -> str:

@@ -86,7 +86,9 @@ def matching(jobs: Sequence[Job], wanted: JobId) -> list[Job]:
         ]
     if wanted.task is not None:
         own = [job for job in same if job.id.task == wanted.task]
-        return own or [job for job in same if job.id.tasks is not None and wanted.task in job.id.tasks]
+        rest = [job for job in same if job.id.tasks is not None and wanted.task in job.id.tasks]
+        # The rest of an array that was cancelled before it started is listed under the array's own id.
+        return own or rest or [job for job in same if job.id == wanted.leader and job.state.is_terminal]
     return [job for job in same if job.id == wanted]
 
 

@@ -85,7 +85,13 @@ def _template(options: argparse.Namespace, config: Config) -> Template | None:
         if options.settings:
             raise UsageError(f"{options.what} is a script: it has no parameters to set")
         return None
-    return catalogue.find(templates, options.what)
+    try:
+        return catalogue.find(templates, options.what)
+    except UsageError as error:
+        if any(template.name == options.what for template in templates):
+            raise  # it is broken
+        message = f"there is neither a template nor a file {options.what!r}"
+        raise UsageError(message, error.hint or "`tfjobtui templates` lists the templates.") from error
 
 
 def _settings(words: Sequence[str]) -> dict[str, str]:

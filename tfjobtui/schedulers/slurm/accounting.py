@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tfjobtui.errors import QueryError
 from tfjobtui.model.ids import JobId
@@ -39,11 +40,12 @@ class AccountingReader:
             return ()
         records = await self._records(targets)
         wanted = _ByJob(targets)
-        return tuple(
-            record
-            for record in latest(records)
-            if record.state.is_terminal and any(_is_same(record, target) for target in wanted.of(record))
-        )
+        found: list[EndedJob] = []
+        for record in latest(records):
+            same = [target for target in wanted.of(record) if _is_same(record, target)]
+            if record.state.is_terminal and same:
+                found += _told_of(record, same)
+        return tuple(found)
 
     async def submit_line(self, target: Target) -> str:
         """The command that submitted the job, or an empty text."""
@@ -89,8 +91,18 @@ def since_option(submit_time_s: int | None) -> str | None:
 
 
 def _query_id(target: Target) -> str:
-    # An array's rest may have become any number of records: the array's id finds them all.
-    return str(target.id.job) if target.id.tasks is not None else str(target.id)
+    # An array's rest may have become any number of records, and the parts of a het job may have one in
+    # common: the id of the whole finds them all.
+    return str(target.id) if target.id.tasks is None and target.id.het_offset is None else str(target.id.job)
+
+
+def _told_of(record: EndedJob, targets: Sequence[Target]) -> list[EndedJob]:
+    """The record, or as many as there are parts of a het job that it is the only one of."""
+    parts = [target for target in targets if target.id.het_offset is not None]
+    if not parts or record.id.het_offset is not None:
+        return [record]
+    whole = [record] if len(parts) < len(targets) else []
+    return whole + [replace(record, id=part.id, raw_id=part.raw_id or record.raw_id) for part in parts]
 
 
 class _ByJob:
@@ -125,6 +137,9 @@ def _covers(wanted: JobId, record: EndedJob) -> bool:
     if wanted.task is None and wanted.tasks is None and wanted.het_offset is None:
         # A whole array or het job, or a task by its own number.
         return wanted.job in {record.id.job, record.raw_id}
+    if wanted.het_offset is not None:
+        # From 24.11 on, a het job that was cancelled while it waited has one record, under its own id.
+        return record.id == wanted.leader
     if wanted.tasks is not None and wanted.job == record.id.job:
         # A rest that was cancelled as a whole is recorded under the array's own id.
         return record.id.task is None or record.id.task in wanted.tasks

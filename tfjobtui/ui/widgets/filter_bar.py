@@ -80,7 +80,12 @@ class FilterBar(Horizontal):
     def action_keep(self) -> None:
         from textual.widgets import Input
 
-        self.post_message(self.Left(self.query_one(Input).value))
+        self._leave(self.query_one(Input).value)
 
     def action_drop(self) -> None:
-        self.post_message(self.Left(self._before))
+        self._leave(self._before)
+
+    def _leave(self, text: str) -> None:
+        # At once: the next key is meant for the list, though the line is still there for a moment.
+        self.screen.set_focus(None)
+        self.post_message(self.Left(text))
