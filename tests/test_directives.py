@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tfjobtui.directives import Directive, Option, _components, change, parse_submit_line, read, split_options
+from tfjobtui.directives import Directive, Option, _components, change, read, split_options
 from tfjobtui.errors import FormatError, UsageError
 
 
@@ -208,18 +208,6 @@ def test_options_of_a_command_line() -> None:
     with pytest.raises(FormatError):
         split_options(["--nothing-like-it"])
     assert Option("job-name", "a b").argument == "--job-name=a b"
-
-
-def test_submit_line() -> None:
-    sure = parse_submit_line("sbatch --parsable -o a.out train.sh")
-    assert sure.options == (Option("parsable"), Option("output", "a.out"))
-    assert (sure.script, sure.arguments, sure.is_certain) == ("train.sh", (), True)
-    unsure = parse_submit_line("/usr/bin/sbatch --comment=my job train.sh 5")
-    assert (unsure.script, unsure.arguments, unsure.is_certain) == ("job", ("train.sh", "5"), False)
-    assert not parse_submit_line("sbatch --wrap=python x.py").is_certain
-    assert not parse_submit_line("sbatch --comment=a  b.sh").is_certain
-    assert not parse_submit_line("sbatch --unknown b.sh").is_certain
-    assert not parse_submit_line("").is_certain
 
 
 @pytest.mark.skipif(shutil.which("sbatch") is None, reason="compares with Slurm's own sbatch")

@@ -79,7 +79,25 @@ class ActionError(TfjobtuiError):
 
 
 class SubmissionError(ActionError):
-    """A job was not submitted, or it is not known whether it was."""
+    """A job was not submitted, or it is not known whether it was.
+
+    `argv` is the command that was run, if one was; `returncode` is `None` where it gave no answer, and
+    `said` is what it said.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        argv: Sequence[str] = (),
+        returncode: int | None = None,
+        said: str = "",
+    ) -> None:
+        super().__init__(message, hint)
+        self.argv = tuple(argv)
+        self.returncode = returncode
+        self.said = said
 
 
 class FormatError(TfjobtuiError):

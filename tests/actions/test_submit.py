@@ -127,6 +127,30 @@ async def test_a_refusal_is_in_the_command_log_and_in_no_record(
     assert records.recent(9) == ()
 
 
+async def test_the_command_log_has_the_refused_command_as_it_was_run(
+    records: RunRecords, log: CommandLog, work: Path
+) -> None:
+    scheduler = FakeScheduler()
+    argv = ("/usr/bin/sbatch", "--parsable", "job.sh")
+    scheduler.submit_error = SubmissionError(
+        "no such partition", argv=argv, returncode=1, said="sbatch: error: x"
+    )
+    with pytest.raises(SubmissionError):
+        await submit(scheduler, records, log, SubmitPlan(SCRIPT, "job.sh", str(work)))
+    (entry,) = log
+    assert (entry.purpose, entry.record.argv, entry.record.returncode) == ("submit (refused)", argv, 1)
+    assert entry.record.output == "sbatch: error: x"
+
+
+async def test_a_state_folder_that_cannot_be_written_is_told(
+    records: RunRecords, log: CommandLog, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(work / "file"))
+    with pytest.raises(ActionError, match="state folder"):
+        await submit(FakeScheduler(), records, log, SubmitPlan(SCRIPT, "job.sh", str(work)))
+
+
 async def test_a_record_that_cannot_be_kept_is_told(tmp_path: Path, log: CommandLog, work: Path) -> None:
     (tmp_path / "file").write_text("")
     outcome = await submit(

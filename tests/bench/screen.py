@@ -29,6 +29,7 @@ MARK = b"bench-"
 
 def main() -> None:
     options = _options()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     env = {**os.environ, "LANG": "C.UTF-8"}
     home = tempfile.mkdtemp(prefix="tfjobtui-bench-")
     env |= {f"XDG_{kind}_HOME": f"{home}/{kind}" for kind in ("CONFIG", "STATE", "CACHE")}

@@ -433,6 +433,8 @@ def test_ctrl_c_ends_a_follower_quietly(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
+        # A test run in the background has SIGINT ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "first\n"

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from tests.schedulers.standins import StandIns, closing, standins
+from tfjobtui.errors import SubmissionError
 from tfjobtui.model.ids import JobId
-from tfjobtui.schedulers.scheduler import JobDetails, Target
+from tfjobtui.schedulers.scheduler import JobDetails, SubmitRequest, Target
 from tfjobtui.schedulers.slurm.control import MOST_IDS
 
 __all__ = ["standins"]
@@ -55,6 +56,16 @@ async def test_many_jobs_take_several_commands(standins: StandIns) -> None:
 async def test_a_command_that_is_missing_is_shown_by_its_name(standins: StandIns) -> None:
     async with closing(standins.scheduler()) as slurm:
         assert slurm.action_commands("hold", [target("7")]) == (("scontrol", "hold", "7"),)
+
+
+async def test_a_refused_submission_tells_the_command_that_was_run(standins: StandIns) -> None:
+    standins.make("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
+    async with closing(standins.scheduler()) as slurm:
+        with pytest.raises(SubmissionError) as caught:
+            await slurm.submit(SubmitRequest("/w/t.sh", ("--partition=x",), work_dir="/"))
+    error = caught.value
+    assert error.argv == (str(standins.folder / "sbatch"), "--parsable", "--partition=x", "/w/t.sh")
+    assert (error.returncode, error.said) == (1, "sbatch: error: invalid partition specified: x")
 
 
 @pytest.mark.parametrize(

@@ -217,10 +217,10 @@ async def _submit(scheduler: Scheduler, log: CommandLog, plan: SubmitPlan, scrip
     try:
         submitted = await scheduler.submit(request)
     except SubmissionError as error:
-        argv = ("sbatch", *plan.options, script_path, *plan.arguments)
-        log.add(
-            "submit (refused)", [CommandRecord(argv, started, time.time() - started, None, error.message)]
-        )
+        argv = error.argv or ("sbatch", *plan.options, script_path, *plan.arguments)
+        said = error.said or error.message
+        record = CommandRecord(argv, started, time.time() - started, error.returncode, said)
+        log.add("submit (refused)" if error.returncode is not None else "submit", [record])
         raise
     log.add(f"submit {submitted.id}", [submitted.command])
     return submitted

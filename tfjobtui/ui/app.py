@@ -13,7 +13,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from tfjobtui.config import Config, check_columns, check_keys
+from tfjobtui.config import Config, check_columns
 from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.monitor.pace import PaceLimits
 from tfjobtui.monitor.poller import QueuePoller
@@ -49,7 +49,10 @@ class TfjobtuiApp(App[int]):
         self._jobs_screen = JobsScreen(services)
         self._theme_problem = ""
         self._set_theme(services.config.ui.theme)
-        self.set_keymap(dict(services.config.keys))
+        if services.config.keys:
+            from tfjobtui.ui.keymap import keymap
+
+            self.set_keymap(keymap(services.config))
 
     def on_mount(self) -> None:
         if self._theme_problem:
@@ -148,13 +151,6 @@ def _is_light() -> bool:
     return os.environ.get("COLORFGBG", "").rsplit(";", 1)[-1] in ("7", "15")
 
 
-def known_binding_ids() -> set[str]:
-    """The ids that the section `[keys]` of the configuration may name."""
-    from tfjobtui.ui.help_content import all_binding_ids
-
-    return all_binding_ids()
-
-
 def make_services(config: Config, scheduler: Scheduler) -> Services:
     """Put together what the screens work with."""
     poll = config.poll
@@ -186,11 +182,9 @@ def run_app(config: Config, scheduler: Scheduler) -> int:
     """Show the screens until the user quits; gives the exit code.
 
     Raises:
-        ConfigError: the configuration names a key's id or a column that is not known.
+        ConfigError: the configuration names an action, a key or a column that is not known.
     """
     check_columns(config, COLUMNS)
-    if config.keys:
-        check_keys(config, known_binding_ids())
     threading.Thread(target=_leave_with_the_terminal, name="terminal-watch", daemon=True).start()
     app = TfjobtuiApp(make_services(config, scheduler))
     app.run(mouse=config.ui.mouse)

@@ -26,6 +26,7 @@ class Freshness:
         self.next_try_at_s = 0.0
         self.silent_clusters: tuple[str, ...] = ()
         self.counted_for: tuple[int, int] = (0, -1)
+        self.count = 0
         self.counts = ""
         self._everyone = False
         self._is_new_scope = False
@@ -69,7 +70,8 @@ def _left(services: Services, view: JobView, fresh: Freshness) -> list[Part]:
     about = services.scheduler.capabilities
     parts: list[Part] = [(" tfjobtui ", "bar--strong"), (f"{about.name} {about.version}".rstrip(), "")]
     whose = "everybody's jobs" if services.poller.everyone else "my jobs"
-    parts.append((f" · {whose}: {view.total:,}", ""))
+    counts = _counts(services, fresh)
+    parts.append((f" · {whose}: {fresh.count:,}", ""))
     # What the user has set comes first: a narrow terminal cuts the end.
     if view.filter:
         parts.append((f" · /{printable(view.filter.text)}: {len(view.rows):,}", "bar--key"))
@@ -77,7 +79,7 @@ def _left(services: Services, view: JobView, fresh: Freshness) -> list[Part]:
         parts.append((f" · by {view.sort}{' ▼' if view.reverse else ''}", ""))
     if view.marks:
         parts.append((f" · {len(view.marks):,} marked", "bar--key"))
-    parts.append((_counts(services, fresh), ""))
+    parts.append((counts, ""))
     return parts
 
 
@@ -86,21 +88,22 @@ def _counts(services: Services, fresh: Freshness) -> str:
     store = services.poller.store
     if fresh.counted_for != (id(store), store.version):
         fresh.counted_for = (id(store), store.version)
-        fresh.counts = _count(store.jobs.values())
+        fresh.count, fresh.counts = _count(store.jobs.values())
     return fresh.counts
 
 
-def _count(jobs: Iterable[Job]) -> str:
+def _count(jobs: Iterable[Job]) -> tuple[int, str]:
+    """All of them, a folded array's tasks one by one, and the words for their states."""
     groups: Counter[StateGroup] = Counter()
     for job in jobs:
         groups[job.state.group] += job.task_count
     if not groups:
-        return ""
+        return 0, ""
     ended = groups[StateGroup.GOOD] + groups[StateGroup.BAD] + groups[StateGroup.NEUTRAL]
     words = [f"{groups[StateGroup.ACTIVE]:,} running", f"{groups[StateGroup.WAITING]:,} waiting"]
     if ended:
         words.append(f"{ended:,} ended")
-    return f" ({', '.join(words)})"
+    return groups.total(), f" ({', '.join(words)})"
 
 
 def _right(fresh: Freshness, now: float) -> list[Part]:

@@ -33,27 +33,28 @@ async def submit(runner: Runner, request: SubmitRequest) -> Submitted:
     try:
         done = await runner.act("sbatch", arguments, env=env, cwd=request.work_dir or None)
     except CommandTimeoutError as error:
-        raise SubmissionError(f"{error.message}.", UNCLEAR) from error
+        raise SubmissionError(f"{error.message}.", UNCLEAR, argv=error.argv) from error
     except CommandError as error:
-        raise SubmissionError(f"The job was not submitted: {error.message}.", error.hint) from error
+        message = f"The job was not submitted: {error.message}."
+        raise SubmissionError(message, error.hint, argv=error.argv) from error
     said = "\n".join(part for part in (done.stdout_text.strip(), done.stderr_text) if part)
     taken = parse_answer(done.stdout_text) if done.returncode == 0 else None
     if taken is None:
-        raise _refused(done.returncode, said)
+        message, hint = _refusal(done.returncode, said)
+        raise SubmissionError(message, hint, argv=done.argv, returncode=done.returncode, said=said)
     record = CommandRecord(done.argv, started_at_s, done.duration_s, done.returncode, said)
     messages = "\n".join(part for part in (taken.remarks, done.stderr_text) if part)
     return Submitted(taken.id, taken.cluster or request.cluster, messages, record)
 
 
-def _refused(returncode: int, said: str) -> SubmissionError:
+def _refusal(returncode: int, said: str) -> tuple[str, str]:
+    """A sentence for the user, and what can be done."""
     if returncode == 0:
-        return SubmissionError(f"sbatch gave no job id. It said: {said or 'nothing'}", UNCLEAR)
+        return f"sbatch gave no job id. It said: {said or 'nothing'}", UNCLEAR
     if "timed out" in said.lower():
-        return SubmissionError(f"sbatch got no answer from slurmctld: {last_words(said)}", UNCLEAR)
+        return f"sbatch got no answer from slurmctld: {last_words(said)}", UNCLEAR
     told, hint = explained(said)
-    return SubmissionError(
-        "\n".join(part for part in (said or f"exit code {returncode}", told) if part), hint
-    )
+    return "\n".join(part for part in (said or f"exit code {returncode}", told) if part), hint
 
 
 async def stored_script(runner: Runner, accounting: AccountingReader, target: Target) -> StoredScript | None:

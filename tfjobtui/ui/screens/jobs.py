@@ -34,19 +34,25 @@ def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> 
 
 
 HINTS = (
-    ("enter", "details"),
-    ("l", "log"),
-    ("x", "cancel"),
-    ("n", "submit"),
-    ("r", "resubmit"),
-    ("s", "shell"),
-    ("/", "filter"),
-    ("space", "mark"),
-    ("a", "everyone"),
-    ("?", "help"),
-    ("q", "quit"),
+    ("jobs.details", "enter", "details"),
+    ("jobs.log", "l", "log"),
+    ("jobs.cancel", "x", "cancel"),
+    ("jobs.submit", "n", "submit"),
+    ("jobs.resubmit", "r", "resubmit"),
+    ("jobs.shell", "s", "shell"),
+    ("jobs.filter", "/", "filter"),
+    ("list.mark", "space", "mark"),
+    ("jobs.everyone", "a", "everyone"),
+    ("app.help", "?", "help"),
+    ("app.quit", "q", "quit"),
 )
-PANE_HINTS = (("tab", "to the list"), ("z", "full size"), ("esc", "close"), ("?", "help"))
+"""Bindings by their ids, their usual keys, and the words for them, the most important first."""
+PANE_HINTS = (
+    ("", "tab", "to the list"),
+    ("jobs.zoom", "z", "full size"),
+    ("jobs.back", "esc", "close"),
+    ("app.help", "?", "help"),
+)
 
 
 class JobsScreen(Screen[None]):
@@ -216,7 +222,13 @@ class JobsScreen(Screen[None]):
         bar.show([(f" {words} ", "bar--warning")])
         bar.set_class(bool(words) and bool(self.view.total), "-on")
         in_pane = self.pane.is_open and self.pane.has_focus_within
-        self.query_one(KeyHints).show_keys(PANE_HINTS if in_pane else HINTS)
+        self.query_one(KeyHints).show_keys(self._hints(in_pane))
+
+    def _hints(self, in_pane: bool) -> list[tuple[str, str]]:
+        """Keys and words, with the keys that the user has set."""
+        changed = self.services.config.keys
+        hints = PANE_HINTS if in_pane else HINTS
+        return [(changed.get(name, key).split(",")[0], words) for name, key, words in hints]
 
     # -- the pane -------------------------------------------------------------------------
 
