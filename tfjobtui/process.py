@@ -7,7 +7,6 @@ empty unless given.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -16,8 +15,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tfjobtui.errors import CommandNotFoundError, CommandTimeoutError
+
+if TYPE_CHECKING:
+    import asyncio
 
 GRACE_S = 1.0
 """Between TERM and KILL."""
@@ -57,6 +60,8 @@ async def run(
         CommandNotFoundError: it is not there, or may not be executed.
         CommandTimeoutError: it did not end within `timeout_s` seconds; its group was ended.
     """
+    import asyncio  # not above: the first query is started before it is imported
+
     started = time.monotonic()
     try:
         child = await asyncio.create_subprocess_exec(
@@ -84,6 +89,8 @@ async def run(
 
 async def _end_group(child: asyncio.subprocess.Process) -> None:
     """TERM to the whole group, a wait, KILL for what is left."""
+    import asyncio
+
     _signal_group(child.pid, signal.SIGTERM)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(GRACE_S):
@@ -172,12 +179,19 @@ class EarlyProcess:
     def is_done(self) -> bool:
         return self._done.is_set()
 
+    @property
+    def completed(self) -> Completed | None:
+        """What came of it, if it has ended by itself."""
+        return self._result
+
     async def result(self) -> Completed:
         """Wait for the end, without holding up the event loop.
 
         Raises:
             CommandNotFoundError, CommandTimeoutError: as `run` does.
         """
+        import asyncio
+
         while not self._done.is_set():  # noqa: ASYNC110 - set by a thread that began before there was a loop
             await asyncio.sleep(0.005)
         if self._error is not None:

@@ -14,6 +14,8 @@ from tfjobtui.errors import QueryError, SubmissionError
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.scheduler import SubmitRequest, Target
+from tfjobtui.schedulers.slurm import early
+from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.form import layout
 
 __all__ = ["standins"]
@@ -142,10 +144,16 @@ async def test_an_action_does_not_wait_for_queries_that_hang(standins: StandIns)
         await asyncio.gather(*hanging, return_exceptions=True)
 
 
+def start_early(slurm: SlurmScheduler) -> None:
+    query = early.start(slurm.settings, slurm.commands)
+    assert query is not None
+    slurm.adopt(query)
+
+
 async def test_the_first_query_starts_before_the_event_loop(standins: StandIns) -> None:
     standins.make("squeue", answer(standins, row(layout())))
     slurm = standins.scheduler()
-    slurm.start_first_query()
+    start_early(slurm)
     async with closing(slurm):
         assert [job.key for job in (await slurm.jobs()).jobs] == ["901"]
         assert len(standins.calls) == 1
@@ -156,7 +164,7 @@ async def test_the_first_query_starts_before_the_event_loop(standins: StandIns) 
 async def test_a_first_query_that_fails_is_told(standins: StandIns) -> None:
     standins.make("squeue", "exec sleep 60")
     slurm = standins.scheduler(query_timeout_s=0.2)
-    slurm.start_first_query()
+    start_early(slurm)
     async with closing(slurm):
         with pytest.raises(QueryError, match="no answer"):
             await slurm.jobs()

@@ -1,40 +1,17 @@
-"""What every command needs: the configuration, the scheduler, and the jobs that the user named."""
+"""What every command needs: the scheduler, and the jobs that the user named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from tfjobtui.cli.output import complain
-from tfjobtui.config import Config, load
+from tfjobtui.cli.setup import no_slurm, slurm_settings
+from tfjobtui.config import Config
 from tfjobtui.errors import FormatError, UsageError
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import Job
-from tfjobtui.paths import site_config, user_config
 from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
-from tfjobtui.schedulers.slurm.settings import USUAL_FOLDERS, SlurmSettings, discover
-
-
-def load_config(named: str | None, *, quiet: bool = False) -> Config:
-    """Both files, or the site's and the one that was named; warnings go to the terminal unless `quiet`."""
-    user_file = Path(named).expanduser() if named else user_config()
-    config = load(site_config(), user_file, user_must_exist=bool(named))
-    if not quiet:
-        for warning in config.warnings:
-            complain(warning)
-    return config
-
-
-def slurm_settings(config: Config, clusters: str | None) -> SlurmSettings:
-    """The settings of the Slurm client: the clusters of the command line come before the file's."""
-    names = tuple(name for name in clusters.split(",") if name) if clusters else config.slurm.clusters
-    return SlurmSettings(
-        commands=config.slurm.commands,
-        clusters=names,
-        query_timeout_s=config.slurm.query_timeout_s,
-        action_timeout_s=config.slurm.action_timeout_s,
-    )
+from tfjobtui.schedulers.slurm.settings import discover
 
 
 def open_scheduler(config: Config, clusters: str | None) -> SlurmScheduler:
@@ -47,17 +24,6 @@ def open_scheduler(config: Config, clusters: str | None) -> SlurmScheduler:
     if discover(settings).get("squeue") is None:
         raise no_slurm()
     return SlurmScheduler(settings)
-
-
-def no_slurm() -> UsageError:
-    """What is said on a machine without Slurm's commands."""
-    return UsageError(
-        "there is no Slurm on this machine: the command squeue was not found",
-        f"Looked for on the PATH, and in {', '.join(USUAL_FOLDERS)}.\n"
-        "Log in to a node of the cluster, load Slurm's module, or name the commands in the configuration:\n"
-        '  [slurm.commands]\n  squeue = "/path/to/squeue"\n'
-        "`tfjobtui doctor` tells more.",
-    )
 
 
 def parse_id(text: str) -> JobId:

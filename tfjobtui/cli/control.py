@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from tfjobtui.actions.command_log import CommandLog
 from tfjobtui.actions.control import Control, Outcome, check_signal
-from tfjobtui.cli.context import load_config, matching, open_scheduler, parse_id, target_of
+from tfjobtui.cli.context import matching, open_scheduler, parse_id, target_of
 from tfjobtui.cli.output import complain, confirm
+from tfjobtui.cli.setup import load_config
 from tfjobtui.errors import QueryError
 from tfjobtui.model.job import Job
 from tfjobtui.model.text import printable

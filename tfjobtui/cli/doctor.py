@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from tfjobtui.cli import checks
 from tfjobtui.cli.checks import Finding, Mark
-from tfjobtui.cli.context import load_config, slurm_settings
 from tfjobtui.cli.output import print_json, uses_colour, width_of
+from tfjobtui.cli.setup import load_config, slurm_settings
 from tfjobtui.config import Config
 from tfjobtui.errors import ConfigError, TfjobtuiError
 from tfjobtui.model.text import printable

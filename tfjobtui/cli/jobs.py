@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tfjobtui.cli import json_output
-from tfjobtui.cli.context import find_job, load_config, open_scheduler
+from tfjobtui.cli.context import find_job, open_scheduler
 from tfjobtui.cli.output import cells, complain, fit, print_json, print_pairs, print_row, width_of
+from tfjobtui.cli.setup import load_config
 from tfjobtui.config import Config, check_columns
 from tfjobtui.diagnosis import ending, waiting
 from tfjobtui.errors import QueryError, TfjobtuiError, UsageError

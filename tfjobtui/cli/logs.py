@@ -15,8 +15,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from tfjobtui.actions import logfiles
-from tfjobtui.cli.context import find_job, load_config, open_scheduler
+from tfjobtui.cli.context import find_job, open_scheduler
 from tfjobtui.cli.output import cells, complain, fit, uses_colour, width_of
+from tfjobtui.cli.setup import load_config
 from tfjobtui.errors import FormatError, QueryError, TfjobtuiError
 from tfjobtui.logs.lines import LogLine, Style
 from tfjobtui.logs.location import LogLocation

@@ -22,8 +22,9 @@ from tfjobtui.actions.submit import (
 )
 from tfjobtui.actions.submit_line import in_shell
 from tfjobtui.cli.arguments import sbatch_options
-from tfjobtui.cli.context import find_job, load_config, open_scheduler
+from tfjobtui.cli.context import find_job, open_scheduler
 from tfjobtui.cli.output import complain, confirm, print_json, print_table
+from tfjobtui.cli.setup import load_config
 from tfjobtui.config import Config
 from tfjobtui.errors import UsageError
 from tfjobtui.model.text import printable

@@ -58,11 +58,12 @@ _BY_ORDER = operator.attrgetter("order")
 class JobView:
     """Rows in order, the cursor, and the marks."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: str = "") -> None:
+        """`order` is a column's name, with `-` before it in reverse, or empty."""
         self.filter: JobFilter = EVERYTHING
-        self.sort: str = ""
+        self.sort = order.removeprefix("-")
         """A column's name, or empty for the usual order: running, waiting, ended."""
-        self.reverse = False
+        self.reverse = order.startswith("-")
         self.open_arrays: set[str] = set()
         self.marks: dict[str, Job] = {}
         self.rows: list[Row] = []

@@ -13,10 +13,10 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from tfjobtui.config import Config, check_columns
-from tfjobtui.monitor.columns import COLUMNS
+from tfjobtui.config import Config
 from tfjobtui.monitor.pace import PaceLimits
 from tfjobtui.monitor.poller import QueuePoller
+from tfjobtui.monitor.view import JobView
 from tfjobtui.schedulers.scheduler import Scheduler
 from tfjobtui.ui.screens.jobs import JobsScreen
 from tfjobtui.ui.services import Services
@@ -43,10 +43,10 @@ class TfjobtuiApp(App[int]):
         _bind("ctrl+c", "interrupt", "Interrupt", "interrupt", "Press it twice to quit"),
     ]
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, view: JobView | None = None) -> None:
         super().__init__()
         self.services = services
-        self._jobs_screen = JobsScreen(services)
+        self._jobs_screen = JobsScreen(services, view or JobView(services.config.table.sort))
         self._theme_problem = ""
         self._set_theme(services.config.ui.theme)
         if services.config.keys:
@@ -178,14 +178,13 @@ def _leave_with_the_terminal() -> None:
     os._exit(128 + signal.SIGHUP)
 
 
-def run_app(config: Config, scheduler: Scheduler) -> int:
-    """Show the screens until the user quits; gives the exit code.
+def run_app(config: Config, scheduler: Scheduler, view: JobView) -> int:
+    """Show the screens until the user quits; gives the exit code. `view` may have the first rows already.
 
     Raises:
-        ConfigError: the configuration names an action, a key or a column that is not known.
+        ConfigError: the configuration names an action or a key that is not known.
     """
-    check_columns(config, COLUMNS)
     threading.Thread(target=_leave_with_the_terminal, name="terminal-watch", daemon=True).start()
-    app = TfjobtuiApp(make_services(config, scheduler))
+    app = TfjobtuiApp(make_services(config, scheduler), view)
     app.run(mouse=config.ui.mouse)
     return app.return_code or 0

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfjobtui.schedulers.scheduler import Target
-from tfjobtui.schedulers.slurm.form import FIELD_END, Layout
-
-
-def queue(shape: Layout, *, uid: int | None, clusters: Sequence[str], is_federated: bool) -> tuple[str, ...]:
-    """`squeue`: the jobs of one user (by number: a name costs a look-up and may be unknown here), or all.
-
-    `-t all` keeps those that have just ended, `-a` those in hidden partitions. `--local` saves a request
-    for the federation's state.
-    """
-    where: tuple[str, ...] = ("-M", ",".join(clusters)) if clusters else () if is_federated else ("--local",)
-    whose = () if uid is None else ("-u", str(uid))
-    return (*where, "-h", "-a", "-t", "all", *whose, *shape.option)
+from tfjobtui.schedulers.slurm.form import FIELD_END
 
 
 def _on(cluster: str | None) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from tfjobtui.schedulers.scheduler import (
 )
 from tfjobtui.schedulers.slurm import argv
 from tfjobtui.schedulers.slurm.accounting import NONE_HERE, AccountingReader
+from tfjobtui.schedulers.slurm.early import EarlyQuery
 from tfjobtui.schedulers.slurm.failures import NO_SUCH_JOB, query_error
 from tfjobtui.schedulers.slurm.queue import QueueReader
 from tfjobtui.schedulers.slurm.runner import Runner, SingleFlight, has_failed
@@ -120,9 +121,13 @@ class SlurmScheduler:
 
     # The queue
 
-    def start_first_query(self) -> None:
-        """Start the query of the user's own jobs now; the first `jobs()` takes its answer."""
-        self._queue.start_early()
+    def adopt(self, query: EarlyQuery) -> None:
+        """Take over a query of the user's own jobs that was started early; the first `jobs()` gives its answer."""
+        self._queue.adopt(query)
+
+    def early_answer(self) -> QueueAnswer | None:
+        """The answer to such a query, if it has come and is good; the first `jobs()` gives it again."""
+        return self._queue.early_answer()
 
     async def jobs(self, *, everyone: bool = False) -> QueueAnswer:
         answer = await self._queue.jobs(everyone=everyone)

@@ -7,7 +7,7 @@ the same form with fewer fields. Neither escapes anything: names and paths may h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FIELD_END = "\x1f"
@@ -77,3 +77,16 @@ def layout(*, clusters: bool = False, short: bool = False, without: frozenset[st
         left_out.add("Cluster")
     left_out |= {name for name, letter in FIELDS.items() if not letter} if short else {"tres-per-node"}
     return Layout(tuple(name for name in FIELDS if name not in left_out), short)
+
+
+def arguments(
+    shape: Layout, *, uid: int | None, clusters: Sequence[str], is_federated: bool
+) -> tuple[str, ...]:
+    """The arguments of `squeue` for the jobs of one user (by number: a name costs a look-up), or for all.
+
+    `-t all` keeps those that have just ended, `-a` those in hidden partitions. `--local` saves a request
+    for the federation's state.
+    """
+    where: tuple[str, ...] = ("-M", ",".join(clusters)) if clusters else () if is_federated else ("--local",)
+    whose = () if uid is None else ("-u", str(uid))
+    return (*where, "-h", "-a", "-t", "all", *whose, *shape.option)

@@ -12,7 +12,8 @@ from tfjobtui.errors import CommandError, QueryError
 from tfjobtui.model.job import Job
 from tfjobtui.process import Completed, EarlyProcess
 from tfjobtui.schedulers.scheduler import QueueAnswer
-from tfjobtui.schedulers.slurm import argv, environment
+from tfjobtui.schedulers.slurm import form
+from tfjobtui.schedulers.slurm.early import EarlyQuery
 from tfjobtui.schedulers.slurm.failures import known_failure, query_error, unanswered
 from tfjobtui.schedulers.slurm.form import Layout, layout
 from tfjobtui.schedulers.slurm.runner import Runner, SingleFlight, has_failed
@@ -33,7 +34,8 @@ class QueueReader:
         self._refused: frozenset[str] = frozenset()
         self._reader = Reader(self._layout())
         self._rows: dict[bool, Mapping[bytes, Job]] = {}
-        self._early: tuple[EarlyProcess, Layout] | None = None
+        self._early: EarlyQuery | None = None
+        self._ready: QueueAnswer | None = None
         self._flight: SingleFlight[QueueAnswer] = SingleFlight()
 
     @property
@@ -51,19 +53,24 @@ class QueueReader:
             notes.append("The jobs of the whole federation are shown.")
         return tuple(notes)
 
-    def start_early(self) -> None:
-        """Start the first query of own jobs now, before there is an event loop."""
-        path = self._runner.commands.get("squeue")
-        if path is not None:
-            shape = self._layout()
-            self._early = (
-                EarlyProcess(
-                    (path, *self._arguments(shape, everyone=False)),
-                    timeout_s=self._runner.settings.query_timeout_s,
-                    env=environment.for_queries(),
-                ),
-                shape,
-            )
+    def adopt(self, query: EarlyQuery) -> None:
+        """Take over a query of own jobs that is under way."""
+        self._early = query
+
+    def early_answer(self) -> QueueAnswer | None:
+        """The answer to the query that was started early, if it has come and is good; `jobs()` gives it again."""
+        if self._ready is not None or self._early is None or not self._early.process.is_done():
+            return self._ready
+        done = self._early.process.completed
+        if done is None or self._has_no_answer(done) or not self._has_rows(done):
+            return None  # `jobs()` looks closer
+        self._early = None
+        self._has_worked = True
+        reading = self._reader.parse(done.stdout)
+        self._rows[False] = reading.rows
+        taken_at_s = time.time()
+        self._ready = QueueAnswer(tuple(reading.jobs), taken_at_s, done.duration_s, tuple(reading.problems))
+        return self._ready
 
     async def jobs(self, *, everyone: bool) -> QueueAnswer:
         """Read the queue once; callers at the same time share the answer."""
@@ -71,10 +78,13 @@ class QueueReader:
 
     def close(self) -> None:
         if self._early is not None:
-            self._early[0].end()
+            self._early.process.end()
             self._early = None
 
     async def _ask(self, everyone: bool) -> QueueAnswer:
+        ready, self._ready = self._ready, None
+        if ready is not None and not everyone:
+            return ready
         for _ in range(MOST_TRIES):
             shape = self._layout()
             done = await self._run(shape, everyone)
@@ -94,13 +104,13 @@ class QueueReader:
 
     async def _run(self, shape: Layout, everyone: bool) -> Completed:
         early, self._early = (None, self._early) if everyone else (self._early, None)
-        if early is not None and early[1] == shape:
+        if early is not None and early.shape == shape:
             async with self._runner.query_slot("squeue"):
-                return await _result(early[0])
+                return await _result(early.process)
         return await self._runner.raw_query("squeue", self._arguments(shape, everyone=everyone))
 
     def _arguments(self, shape: Layout, *, everyone: bool) -> tuple[str, ...]:
-        return argv.queue(
+        return form.arguments(
             shape,
             uid=None if everyone else os.getuid(),
             clusters=self._runner.settings.clusters,

@@ -13,10 +13,11 @@ from textual.screen import Screen
 
 from tfjobtui.errors import TfjobtuiError, UsageError
 from tfjobtui.model.text import printable
-from tfjobtui.monitor.columns import COLUMNS, DEFAULT_COLUMNS
+from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.monitor.poller import RefreshFailed
 from tfjobtui.monitor.view import JobView
 from tfjobtui.schedulers.scheduler import Submitted, Target
+from tfjobtui.ui.job_grid import chosen_columns
 from tfjobtui.ui.messages import QueueNotRead, QueueRead
 from tfjobtui.ui.services import Services
 from tfjobtui.ui.status import Freshness, status_parts, trouble
@@ -103,33 +104,19 @@ class JobsScreen(Screen[None]):
         ),
     ]
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, view: JobView) -> None:
         super().__init__()
         self.services = services
-        self.view = JobView()
-        self._config_order()
+        self.view = view
         self._freshness = Freshness()
         self._await_id: Submitted | None = None
-
-    def _config_order(self) -> None:
-        sort = self.services.config.table.sort
-        self.view.sort, self.view.reverse = sort.removeprefix("-"), sort.startswith("-")
 
     def compose(self) -> ComposeResult:
         yield Bar(id="status")
         yield Bar(id="trouble")
-        yield JobTable(self.view, self._column_names(False), id="jobs")
+        yield JobTable(self.view, chosen_columns(self.services.config, False), id="jobs")
         yield JobPane(self.services, id="pane")
         yield KeyHints(id="hints")
-
-    def _column_names(self, everyone: bool) -> tuple[str, ...]:
-        chosen = self.services.config.table.columns
-        names = list(chosen or DEFAULT_COLUMNS)
-        if everyone and "user" not in names:
-            names.insert(2, "user")
-        if self.services.config.slurm.clusters and "cluster" not in names:
-            names.insert(1, "cluster")
-        return tuple(names)
 
     def on_mount(self) -> None:
         self.table.focus()
@@ -357,7 +344,7 @@ class JobsScreen(Screen[None]):
             return
         poller.show_everyone(not poller.everyone)
         self._freshness.change_scope()
-        self.table.show_columns(self._column_names(poller.everyone))
+        self.table.show_columns(chosen_columns(self.services.config, poller.everyone))
         self.view.show(dict(poller.store.jobs))
         self._show_empty_text()
         self.table.refresh_rows()

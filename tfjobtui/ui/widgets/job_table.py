@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,17 +18,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tfjobtui.model.job import Job
-from tfjobtui.model.text import printable
-from tfjobtui.monitor.columns import COLUMNS, DEFAULT_COLUMNS, Placed, lay_out
+from tfjobtui.monitor.columns import Placed
 from tfjobtui.monitor.view import JobView, Row
-from tfjobtui.ui.looks import sign_of, style_of
+from tfjobtui.ui.job_grid import GUTTER, JobGrid, fit, gutter
+from tfjobtui.ui.looks import style_of
 
-SAMPLE = 200
-"""Rows whose texts decide the widths of the columns."""
 MANY = 5000
 """From here on arranging takes long enough to be felt if done in one go."""
-GUTTER = 2
-"""Cells at the left: the mark, and the fold sign."""
 
 
 def _bind(keys: str, action: str, description: str, name: str, tooltip: str) -> Binding:
@@ -106,12 +102,8 @@ class JobTable(ScrollView, can_focus=True):
     def __init__(self, view: JobView, columns: Iterable[str] = (), *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.view = view
-        self.columns = tuple(columns) or DEFAULT_COLUMNS
+        self.grid = JobGrid(columns)
         self.empty_text = "Reading the queue …"
-        self._first_column = 0
-        self._longest: dict[str, int] = {}
-        self._placed: list[Placed] = []
-        self._placed_for: tuple[int, int, str] | None = None
         self._range_from: str | None = None
         self._range_base: dict[str, Job] = {}
         self._cursor_line = 0
@@ -126,7 +118,6 @@ class JobTable(ScrollView, can_focus=True):
         line_before = self._cursor_line
         self.virtual_size = Size(self.size.width, len(self.view.rows) + 1)
         self._measure()
-        self._placed_for = None
         if before > 0:
             self.scroll_to(
                 y=max(0, self.view.cursor - line_before), animate=False, immediate=True, force=True
@@ -136,60 +127,23 @@ class JobTable(ScrollView, can_focus=True):
 
     def show_columns(self, columns: Iterable[str]) -> None:
         """Show these columns, in this order."""
-        self.columns = tuple(columns) or DEFAULT_COLUMNS
-        self._first_column = 0
+        self.grid.show_columns(columns)
         self._measure()
-        self._placed_for = None
         self.refresh()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns' names in their order, those that do not fit among them."""
+        return self.grid.columns
+
     def _measure(self) -> None:
-        """What the columns would like to be: the longest text of a sample, never shrinking, so nothing jumps."""
-        rows = self.view.rows
-        top = self.scroll_offset.y
-        sample = rows[:SAMPLE] + rows[max(top, SAMPLE) : max(top, SAMPLE) + 60]
-        now = time.time()
-        for name in self.columns:
-            column = COLUMNS[name]
-            longest = self._longest.get(name, 0)
-            for row in sample:
-                text = self._cell(row, name, now)
-                longest = max(longest, len(text) if text.isascii() else cell_len(text))
-            self._longest[name] = min(longest, max(column.width * 2, 40))
+        self.grid.measure(self.view.rows, self.scroll_offset.y, time.time())
+
+    def _room(self) -> int:
+        return self.size.width - self.scrollbar_size_vertical
 
     def _layout(self) -> list[Placed]:
-        width = max(10, self.size.width - GUTTER - self.scrollbar_size_vertical)
-        wanted = (width, self._first_column, self.view.sort)
-        if self._placed_for != wanted:
-            # The id stays in sight when the columns are shifted.
-            names = self.columns[:1] + self.columns[1 + self._first_column :]
-            self._placed = lay_out(names, width, self._longest, self.view.sort)
-            if len(self._placed) < len(names):  # the last cell is for the sign that there are more
-                self._placed = lay_out(names, width - 1, self._longest, self.view.sort)
-            self._placed_for = wanted
-        return self._placed
-
-    def _cell(self, row: Row, name: str, now: float) -> str:
-        if row.members:
-            return self._array_cell(row, name, now)
-        if name == "id" and row.is_member:
-            return f" {COLUMNS[name].text(row.job, now)}"
-        if name == "state":
-            return f"{sign_of(row.job.state)} {COLUMNS[name].text(row.job, now)}"
-        return COLUMNS[name].text(row.job, now)
-
-    def _array_cell(self, row: Row, name: str, now: float) -> str:
-        """An array with several records: what is different among them is summed up."""
-        if name == "id":
-            return f"{row.job.id.job}_[{sum(job.task_count for job in row.members)} tasks]"
-        if name == "state":
-            counts = row.counts()
-            return f"{sign_of(row.job.state)} " + " ".join(
-                f"{number}{state.short}" for state, number in counts
-            )
-        if name == "where":
-            waiting = next((job for job in row.members if job.state.is_waiting), row.job)
-            return COLUMNS[name].text(waiting, now)
-        return COLUMNS[name].text(row.job, now)
+        return self.grid.place(self._room(), self.view.sort)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -200,7 +154,8 @@ class JobTable(ScrollView, can_focus=True):
             return self._blank(y, width)
         now = time.time()
         row = self.view.rows[index]
-        cells = tuple(self._cell(row, placed.column.name, now) for placed in self._layout())
+        self._layout()
+        cells = self.grid.cells(row, now)
         self._drawn[y] = (row.key, cells)
         return self._row(row, cells, index == self.view.cursor, width)
 
@@ -221,18 +176,8 @@ class JobTable(ScrollView, can_focus=True):
         self._styles.clear()
 
     def _header(self, width: int) -> Strip:
-        style = self._style("job-table--header")
-        sort = self.view.sort
-        arrow = "▼" if self.view.reverse else "▲"
-        text = " " * GUTTER
-        for number, placed in enumerate(self._layout()):
-            title = placed.column.title + (arrow if placed.column.name == sort else "")
-            if number == 0 and self._first_column:
-                title += "‹"
-            text += _fit(title, placed.width, placed.column.right) + " "
-        if len(self._placed) < len(self.columns) - self._first_column:
-            text = set_cell_size(text, width - 1) + "›"
-        return Strip([Segment(set_cell_size(text, width), style)], width)
+        text = self.grid.header(self._room(), self.view)
+        return Strip([Segment(set_cell_size(text, width), self._style("job-table--header"))], width)
 
     def _row(self, row: Row, cells: tuple[str, ...], is_cursor: bool, width: int) -> Strip:
         marked = self.view.is_marked(row)
@@ -241,14 +186,13 @@ class JobTable(ScrollView, can_focus=True):
             base += _background(self._style("job-table--marked"))
         if is_cursor:
             base += _background(self._style("job-table--cursor"))
-        fold = "▾" if row.is_open else "▸" if row.members else "·" if row.is_member else " "
-        segments = [Segment("●" if marked else " ", base), Segment(fold, base)]
+        segments = [Segment(gutter(row, marked), base)]
         used = GUTTER
         for placed, text in zip(self._layout(), cells, strict=True):
             style = base
             if placed.column.name == "state":
                 style = base + style_of(row.job.state)
-            segments.append(Segment(_fit(text, placed.width, placed.column.right) + " ", style))
+            segments.append(Segment(fit(text, placed.width, placed.column.right) + " ", style))
             used += placed.width + 1
         if used < width:
             segments.append(Segment(" " * (width - used), base))
@@ -258,13 +202,13 @@ class JobTable(ScrollView, can_focus=True):
     def tick(self) -> None:
         """Repaint the lines whose texts the clock has changed."""
         now = time.time()
-        placed = self._layout()
+        self._layout()
         for y, (key, cells) in list(self._drawn.items()):
             index = y - 1 + self.scroll_offset.y
             if y >= self.size.height or index >= len(self.view.rows):
                 continue
             row = self.view.rows[index]
-            if row.key == key and tuple(self._cell(row, p.column.name, now) for p in placed) != cells:
+            if row.key == key and self.grid.cells(row, now) != cells:
                 self.refresh(Region(0, y, self.size.width, 1))
 
     # -- the cursor -----------------------------------------------------------------------
@@ -303,7 +247,6 @@ class JobTable(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self.virtual_size = Size(self.size.width, len(self.view.rows) + 1)
-        self._placed_for = None
         self._keep_in_sight()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -324,9 +267,10 @@ class JobTable(ScrollView, can_focus=True):
 
     def action_columns(self, by: int) -> None:
         """Shift the columns: on a narrow terminal the others come in sight."""
-        hidden = len(self._layout()) < len(self.columns) - self._first_column
-        if by < 0 or hidden:
-            self._first_column = max(0, min(len(self.columns) - 2, self._first_column + by))
+        self._layout()
+        if by < 0 or self.grid.hides_columns:
+            first = self.grid.first_column + by
+            self.grid.first_column = max(0, min(len(self.columns) - 2, first))
             self.refresh()
 
     # -- marks and folding ----------------------------------------------------------------
@@ -430,24 +374,6 @@ class JobTable(ScrollView, can_focus=True):
         self.refresh_rows()
 
 
-def _fit(text: str, width: int, right: bool) -> str:
-    """Exactly `width` cells; what is cut ends in `…`."""
-    if text.isascii():
-        length = len(text)
-        if length <= width:
-            return text.rjust(width) if right else text.ljust(width)
-        return text[: width - 1] + "…" if width > 0 else ""
-    length = cell_len(text)
-    if length > width:
-        return set_cell_size(text, max(width - 1, 0)) + "…" if width > 0 else ""
-    return " " * (width - length) + text if right else text + " " * (width - length)
-
-
 def _background(style: Style) -> Style:
     """What marks a line: its background and attributes, not the colour of its text."""
     return Style(bgcolor=style.bgcolor, reverse=style.reverse, bold=style.bold)
-
-
-def plain_row(row: Row) -> str:
-    """The row as text, for a dialog."""
-    return f"{row.job.id}  {printable(row.job.name)}"
