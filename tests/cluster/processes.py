@@ -173,13 +173,14 @@ async def wait(process: subprocess.Popen[bytes], timeout_s: float) -> int | None
 
 
 def end_all_with_token(token: str, tries: int = 100) -> int:
-    """Kill every process that carries the token, and what those started, until none is left.
+    """Kill every process that carries the token, and what those and this process started, until none is left.
 
+    The slurmstepd of 26.05 wipes its environment, and so its token; it is found as a child of the supervisor.
     Returns how many there were. The state of a test cluster is thrown away, so none needs a soft end.
     """
     ended: set[int] = set()
     for _ in range(tries):
-        found = _with_descendants(_carriers(token)) - _own_line()
+        found = _with_descendants(_carriers(token) | {os.getpid()}) - _own_line()
         if not found:
             return len(ended)
         for pid in found:

@@ -139,7 +139,7 @@ def _count(attribute: str) -> Callable[[Job, float], str]:
 COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
-        Column("id", "ID", "job id; an array's waiting tasks as one row", 14, 0, _id_text, _id_key, least=15),
+        Column("id", "ID", "job id; an array's waiting tasks as one row", 14, 0, _id_text, _id_key, least=14),
         Column("name", "NAME", "job name", 22, 1, _plain("name"), _lower("name"), least=14),
         Column(
             "state",
