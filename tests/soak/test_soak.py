@@ -9,16 +9,27 @@ import pytest
 from tests.cluster.client import Cluster
 from tests.soak.controller import run_faults
 from tests.soak.monkey import run_monkey
+from tests.soak.trainer_kills import run_kills
 
 
-@pytest.mark.parametrize("seed", range(10, 40))
+@pytest.mark.parametrize("seed", range(10, 22))
 async def test_random_keys(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EDITOR", "true")
-    await run_monkey(seed, keys=600)
+    await run_monkey(seed, keys=400)
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("seed", range(10, 16))
+@pytest.mark.parametrize("seed", range(10, 13))
 async def test_controller_faults(cluster: Cluster, slurm_env: dict[str, str], seed: int) -> None:
-    await run_faults(cluster, seed, rounds=8)
+    await run_faults(cluster, seed, rounds=6)
+
+
+@pytest.mark.trainer
+def test_trainer_kills(tmp_path: Path) -> None:
+    weights = set()
+    for seed in range(10, 15):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        weights.add(run_kills(folder, seed, kills=4))
+    assert len(weights) == 1
