@@ -52,8 +52,10 @@ def _show(config: Config, settings: SlurmSettings, commands: Commands, query: ea
     from tfjobtui.monitor.view import JobView
     from tfjobtui.schedulers.slurm.client import SlurmScheduler
     from tfjobtui.ui import first_frame
+    from tfjobtui.ui.preferences import with_preferences
 
     check_columns(config, COLUMNS)
+    config = with_preferences(config)
     scheduler = SlurmScheduler(settings, commands)
     scheduler.adopt(query)
     view = JobView(config.table.sort)

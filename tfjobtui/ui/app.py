@@ -18,6 +18,7 @@ from tfjobtui.monitor.pace import PaceLimits
 from tfjobtui.monitor.poller import QueuePoller
 from tfjobtui.monitor.view import JobView
 from tfjobtui.schedulers.scheduler import Scheduler
+from tfjobtui.ui.preferences import remember
 from tfjobtui.ui.screens.jobs import JobsScreen
 from tfjobtui.ui.services import Services
 
@@ -125,6 +126,7 @@ class TfjobtuiApp(App[int]):
         names = ["textual-dark", "textual-light", "ansi-dark", "ansi-light"]
         here = names.index(self.theme) if self.theme in names else -1
         self.theme = names[(here + 1) % len(names)]
+        remember(theme=self.theme)
 
     def get_system_commands(self, screen: Any) -> Any:
         """Every binding of what is on the screen, for the command palette."""

@@ -19,6 +19,7 @@ from tfjobtui.monitor.view import JobView
 from tfjobtui.schedulers.scheduler import Submitted, Target
 from tfjobtui.ui.job_grid import chosen_columns
 from tfjobtui.ui.messages import QueueNotRead, QueueRead
+from tfjobtui.ui.preferences import remember
 from tfjobtui.ui.services import Services
 from tfjobtui.ui.status import Freshness, status_parts, trouble
 from tfjobtui.ui.widgets.bars import Bar, KeyHints
@@ -226,6 +227,7 @@ class JobsScreen(Screen[None]):
         self._show_status()
 
     def on_job_table_sort_changed(self) -> None:
+        remember(sort=f"{'-' if self.view.reverse else ''}{self.view.sort}")
         self._show_status()
 
     def on_job_table_opened(self) -> None:
@@ -320,11 +322,12 @@ class JobsScreen(Screen[None]):
         if chosen is not None:
             self.view.sort, self.view.reverse = chosen, False
             self.table.rearrange()
-            self._show_status()
+            self.on_job_table_sort_changed()
 
     def action_reverse(self) -> None:
         self.view.reverse = not self.view.reverse
         self.table.rearrange()
+        self.on_job_table_sort_changed()
 
     def action_choose_columns(self) -> None:
         self.run_worker(self._choose_columns())
@@ -335,6 +338,7 @@ class JobsScreen(Screen[None]):
         chosen = await self.app.push_screen_wait(ColumnsDialog(self.table.columns))
         if chosen is not None:
             self.table.show_columns(chosen)
+            remember(columns=list(chosen))
 
     def action_everyone(self) -> None:
         poller = self.services.poller
