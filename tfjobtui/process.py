@@ -84,6 +84,8 @@ async def run(
     except BaseException:  # cancelled: whoever waited has gone, and nobody else will end the command
         await _end_group(child)
         raise
+    # The pipes are at their end, but asyncio closes them a round later, which the loop may not live to see.
+    child._transport.close()  # type: ignore[attr-defined]
     return Completed(tuple(argv), child.returncode or 0, stdout, stderr, time.monotonic() - started)
 
 
