@@ -30,6 +30,16 @@ def state_dir() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "tfjobtui"
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether it is a folder; `Path.is_dir` raises where a folder above it may not be entered."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether it is a file; `Path.is_file` raises where a folder above it may not be entered."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
 def make_private(folder: Path) -> Path:
     """Make a folder that only its owner may enter, with its parents; give it back."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -60,7 +60,7 @@ def clear(terminal: Terminal, label: str) -> None:
 
 def job_in_list(terminal: Terminal, state: str, timeout_s: float = 60.0) -> str:
     """Wait for a job named story in that state; gives its id."""
-    pattern = rf"(?m)^.{{0,3}}(\d+) +story +\S {state}"
+    pattern = rf"(?m)^\D{{0,3}}(\d+) +story +\S {state}"
     found = re.search(pattern, terminal.wait_for(pattern, timeout_s))
     assert found is not None
     return found[1]
@@ -98,7 +98,7 @@ def test_open_submit_follow_cancel_resubmit_finish(program: Callable[..., Termin
     # Resubmit: a look at what will run, then a new job with the same script and folder.
     terminal.press("r")
     confirm(terminal, "#SBATCH --job-name=story")
-    terminal.wait_for(rf"(?m)^.{{0,3}}(?!{first}\b)(\d+) +story +\S (PENDING|RUNNING)", 40)
+    terminal.wait_for(rf"(?m)^\D{{0,3}}(?!{first}\b)(\d+) +story +\S (PENDING|RUNNING)", 40)
     second = job_in_list(terminal, "(PENDING|RUNNING)")
     assert second != first
     terminal.wait_for(rf"slurm-{second}\.out")

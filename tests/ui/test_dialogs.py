@@ -479,7 +479,7 @@ async def test_requeue_always_asks_and_says_what_becomes_of_the_log() -> None:
 async def test_the_time_limit_is_shown_checked_and_changed() -> None:
     app = DialogApp()
     async with app.run_test(size=SMALL) as pilot:
-        await act(app, pilot, "change", rows_of(job(state=JobState.PENDING)), "enter")
+        await act(app, pilot, "change", rows_of(job(state=JobState.PENDING)))
         await pilot.pause()
         entry = app.screen.query_one("#value", Input)
         assert entry.value == "02:00:00"
@@ -508,11 +508,12 @@ async def test_the_same_change_for_several_goes_to_those_that_it_fits() -> None:
     app = DialogApp()
     async with app.run_test(size=SMALL) as pilot:
         rows = rows_of(job("1", JobState.PENDING), job("2", JobState.PENDING, partition="cpu"), job("3"))
-        await act(app, pilot, "change", rows, "j", "enter")
+        await act(app, pilot, "change", rows, "down")
         await pilot.pause()
         entry = app.screen.query_one("#value", Input)
         assert entry.value == ""
         assert "Applies to 2 of the 3 jobs" in screen_text(app)
+        assert "Change partition of 3 jobs (enter)" in screen_text(app)
         await pilot.press(*"gpu", "enter")
         await pilot.pause()
         assert sorted(ids(app, call)[0] for call in range(2)) == ["1", "2"]
@@ -522,7 +523,7 @@ async def test_the_same_change_for_several_goes_to_those_that_it_fits() -> None:
 async def test_an_unchanged_value_is_not_sent() -> None:
     app = DialogApp()
     async with app.run_test(size=SMALL) as pilot:
-        await act(app, pilot, "change", rows_of(job(state=JobState.PENDING)), "enter", "enter")
+        await act(app, pilot, "change", rows_of(job(state=JobState.PENDING)), "enter")
         await pilot.pause()
         assert "has this value already" in screen_text(app)
         assert not app.scheduler.calls

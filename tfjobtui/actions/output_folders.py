@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tfjobtui.directives import Option
+from tfjobtui.paths import is_folder
 
 _KNOWN = re.compile(r"%([ux%])")
 
@@ -20,7 +21,7 @@ def make_output_folders(
     `options` are those that count, the script's before the command line's. Gives sentences about what was
     made, and about what could not be.
     """
-    if not Path(work_dir).is_dir():
+    if not is_folder(work_dir):
         return ()  # sbatch will say so; making it again would hide that it is gone
     chosen = {option.name: option.value or "" for option in options}
     base = os.path.join(work_dir, chosen.get("chdir", ""))  # noqa: PTH118 - patterns are no paths yet
@@ -38,7 +39,7 @@ def _make(pattern: str, user: str, job_name: str) -> str:
     folder = (
         pattern if "\\" in pattern else _KNOWN.sub(lambda found: _value(found[1], user, job_name), pattern)
     )
-    if Path(folder).is_dir():
+    if is_folder(folder):
         return ""
     if "%" in _KNOWN.sub("", pattern) and "\\" not in pattern:
         return (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tfjobtui import directives
 from tfjobtui.actions.command_log import CommandLog
@@ -30,6 +29,7 @@ from tfjobtui.errors import ActionError, FormatError, QueryError
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import Job
 from tfjobtui.model.units import duration, size
+from tfjobtui.paths import is_file, is_folder
 from tfjobtui.runs.records import RunRecord, RunRecords
 from tfjobtui.schedulers.scheduler import EndedJob, JobDetails, Scheduler, StoredScript, Target
 
@@ -242,7 +242,7 @@ def _options(parts: Components, known: _Known, script: str) -> tuple[tuple[str, 
 
 def _split_command(command: str) -> tuple[str, tuple[str, ...], bool]:
     """The script's path, its arguments, and whether they are certain: blanks within one are not quoted."""
-    if " " not in command or Path(command).is_file():
+    if " " not in command or is_file(command):
         return command, (), True
     path, *arguments = command.split()
     return path, tuple(arguments), len(arguments) < 2 and command.count(" ") == 1
@@ -255,7 +255,7 @@ def _may_lack_arguments(command: str, line: str) -> bool:
 
 
 def _folder_is_there(folder: str) -> tuple[str, ...]:
-    return () if Path(folder).is_dir() else (f"Its folder is not there any more: {folder}",)
+    return () if is_folder(folder) else (f"Its folder is not there any more: {folder}",)
 
 
 def _lost_options(known: _Known, script: str, line: str) -> str:

@@ -20,7 +20,7 @@ from tfjobtui.config import Config, check_columns
 from tfjobtui.errors import QueryError, TfjobtuiError
 from tfjobtui.model.ids import JobId
 from tfjobtui.monitor.columns import COLUMNS
-from tfjobtui.paths import make_private, site_config, state_dir, user_config
+from tfjobtui.paths import is_folder, make_private, site_config, state_dir, user_config
 from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.settings import COMMANDS, USUAL_FOLDERS, SlurmSettings, discover
@@ -236,7 +236,7 @@ def templates(config: Config) -> Iterator[Finding]:
     from tfjobtui.actions.submit import load_templates
 
     for folder in config.templates.folders:
-        if not folder.is_dir():
+        if not is_folder(folder):
             yield Finding(f"templates.{folder}", Mark.POOR, "templates", f"the folder {folder} is not there")
     found = load_templates(config)
     good = [template.name for template in found if not template.error]
@@ -256,7 +256,7 @@ def tensorflow() -> Iterator[Finding]:
     """Whether an environment with TensorFlow is active. It is looked for, never imported."""
     places = _site_packages()
     for place in places:
-        if (place / "tensorflow").is_dir():
+        if is_folder(place / "tensorflow"):
             yield Finding("tensorflow", Mark.GOOD, "TensorFlow", f"found in {place}")
             return
     if importlib.util.find_spec("tensorflow") is not None:
@@ -372,7 +372,7 @@ def _tmux_option(name: str) -> str:
 def path() -> Iterator[Finding]:
     """The search path of this shell, which jobs inherit too."""
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    missing = [folder for folder in folders if folder and not Path(folder).is_dir()]
+    missing = [folder for folder in folders if folder and not is_folder(folder)]
     text = os.environ.get("PATH", "") or "(not set)"
     yield Finding("path", Mark.GOOD, "PATH", text)
     if "" in folders or "." in folders:

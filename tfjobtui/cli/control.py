@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
             rows = await _own_rows(scheduler)
             pending = options.command == "cancel" and options.pending
             targets = [target_of(wanted, matching(rows, wanted), pending_only=pending) for wanted in ids]
-            if options.command in _ASK and not confirm(_question(options, targets), yes=options.yes):
+            if options.command in _ASK and not _is_meant(scheduler, options, targets):
                 return None
             return await _act(Control(scheduler, CommandLog.default()), options, targets)
         finally:
@@ -47,6 +47,13 @@ def run(options: argparse.Namespace) -> int:
         return 0
     complain(outcome.summary)
     return 1
+
+
+def _is_meant(scheduler: Scheduler, options: argparse.Namespace, targets: Sequence[Target]) -> bool:
+    """Ask, with the commands that a yes would run."""
+    signal = check_signal(options.signal) if options.command == "cancel" and options.signal else None
+    commands = scheduler.action_commands(options.command, targets, signal)
+    return confirm(_question(options, targets), yes=options.yes, commands=commands)
 
 
 async def _own_rows(scheduler: Scheduler) -> Sequence[Job]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import unicodedata
@@ -36,8 +37,11 @@ def width_of(stream: TextIO | None = None) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def confirm(question: str, *, yes: bool) -> bool:
-    """Ask for a yes, unless it was given on the command line.
+_MOST_COMMANDS = 5
+
+
+def confirm(question: str, *, yes: bool, commands: Sequence[Sequence[str]] = ()) -> bool:
+    """Ask for a yes, unless it was given on the command line; `commands` are what a yes would run.
 
     Raises:
         UsageError: there is nobody to ask.
@@ -46,6 +50,10 @@ def confirm(question: str, *, yes: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask at", "Say --yes if it is meant.")
+    for words in commands[:_MOST_COMMANDS]:
+        print(f"$ {printable(shlex.join(words))}", file=sys.stderr)
+    if len(commands) > _MOST_COMMANDS:
+        print(f"… {len(commands) - _MOST_COMMANDS} more commands like these", file=sys.stderr)
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 

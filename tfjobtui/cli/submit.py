@@ -28,6 +28,7 @@ from tfjobtui.cli.setup import load_config
 from tfjobtui.config import Config
 from tfjobtui.errors import UsageError
 from tfjobtui.model.text import printable
+from tfjobtui.paths import is_file
 from tfjobtui.runs.records import RunRecords
 from tfjobtui.schedulers.scheduler import Scheduler
 from tfjobtui.templates import catalogue
@@ -78,11 +79,11 @@ def _plan(options: argparse.Namespace, config: Config) -> SubmitPlan:
 def _template(options: argparse.Namespace, config: Config) -> Template | None:
     """The template that is meant, or `None` where it is a script."""
     path = Path(options.what)
-    if "/" in options.what or (path.suffix in catalogue.SUFFIXES and path.is_file()):
+    if "/" in options.what or (path.suffix in catalogue.SUFFIXES and is_file(path)):
         # A file that has parameters of a template can be filled in like one.
         return catalogue.read(path) if options.settings else None
     templates = load_templates(config)
-    if path.is_file() and all(template.name != options.what for template in templates):
+    if is_file(path) and all(template.name != options.what for template in templates):
         if options.settings:
             raise UsageError(f"{options.what} is a script: it has no parameters to set")
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from tfjobtui import directives as sbatch
 from tfjobtui.directives import Directive, nearest
 from tfjobtui.errors import TfjobtuiError, UsageError
+from tfjobtui.paths import is_file
 from tfjobtui.templates import block
 from tfjobtui.templates.parameters import Parameter, read_header
 
@@ -100,7 +101,7 @@ def _text(path: Path) -> str:
 
 def _in_folder(folder: Path) -> list[Template]:
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+        paths = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and is_file(path))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -99,8 +99,8 @@ class Parameter:
             (self.maximum is not None and number > self.maximum, self.maximum, "at most"),
             (self.above is not None and number <= self.above, self.above, "more than"),
         ):
-            if is_outside:
-                raise UsageError(f"{self.name} is {words} {limit:g}, not {value}")
+            if is_outside and limit is not None:
+                raise UsageError(f"{self.name} is {words} {limit_text(limit)}, not {value}")
         return value
 
     def _choice(self, value: str) -> str:
@@ -194,6 +194,11 @@ def _parameter(words: list[str]) -> Parameter:
     if problem:
         raise FormatError(f"the default is not allowed: {problem}")
     return parameter
+
+
+def limit_text(limit: float) -> str:
+    """`2147483647`, `0.5`: a limit as it was written, more or less."""
+    return str(int(limit)) if limit.is_integer() and abs(limit) < 1e15 else f"{limit:g}"
 
 
 def _limit(keys: Mapping[str, str], key: str) -> float | None:

@@ -41,7 +41,7 @@ class TfjobtuiApp(App[int]):
         _bind("colon", "command_palette", "Commands", "commands", "All commands, by name"),
         _bind("T", "next_theme", "Theme", "theme", "Dark, light, or the terminal's own colours"),
         _bind("q", "leave", "Quit", "quit", "Quit from the list; elsewhere leave what has the focus"),
-        _bind("ctrl+c", "interrupt", "Interrupt", "interrupt", "Press it twice to quit"),
+        _bind("ctrl+c,ctrl+q", "interrupt", "Interrupt", "interrupt", "Press it twice to quit"),
     ]
 
     def __init__(self, services: Services, view: JobView | None = None) -> None:

@@ -17,10 +17,14 @@ def editor_argv(path: str) -> list[str]:
     """The user's editor with a file: $VISUAL, $EDITOR, else the first that is there.
 
     Raises:
-        TfjobtuiError: there is none.
+        TfjobtuiError: there is none, or the variable cannot be read.
     """
     for variable in ("VISUAL", "EDITOR"):
-        words = shlex.split(os.environ.get(variable, ""))
+        value = os.environ.get(variable, "")
+        try:
+            words = shlex.split(value)
+        except ValueError:
+            raise TfjobtuiError(f"{variable} cannot be read: {value}", "A quote in it is not closed.") from None
         if words:
             return [*words, path]
     for name in ("nano", "vim", "vi", "less"):
@@ -38,15 +42,17 @@ def run(
     before: str = "",
 ) -> int | None:
     """Suspend the screen, run the command, and draw the screen anew. `None` if it could not be started."""
+    code, problem = None, ""
     try:
         with app.suspend():
             if before:
                 print(before, flush=True)  # noqa: T201 - the terminal is the command's now
-            code = process.foreground(argv, env=env, cwd=cwd)
+            try:
+                code = process.foreground(argv, env=env, cwd=cwd)
+            except CommandError as error:  # not out of the `with`: the screen would not come back
+                problem = str(error)
     except SuspendNotSupported:
-        app.notify("This terminal cannot be lent to another program.", severity="error", markup=False)
-        return None
-    except CommandError as error:
-        app.notify(str(error), severity="error", markup=False)
-        return None
+        problem = "This terminal cannot be lent to another program."
+    if problem:
+        app.notify(problem, severity="error", markup=False)
     return code

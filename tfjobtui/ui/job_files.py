@@ -37,15 +37,18 @@ async def edit_script(app: App[Any], services: Services, row: Row) -> None:
     stored = await services.scheduler.stored_script(Target.of(job))
     if stored is None:
         raise TfjobtuiError(f"The script of job {job.id} cannot be had back from the scheduler.")
-    with tempfile.TemporaryDirectory(prefix="tfjobtui-") as folder:
-        name = re.sub(r"[^\w.-]+", "_", printable(job.name))[:60] or "script"
-        path = Path(folder) / f"{name}-{job.id.job}.sh"
-        path.write_text(stored.text, encoding="utf-8", errors="surrogateescape")
-        before = stored.text
-        foreground.run(app, foreground.editor_argv(str(path)))
-        if path.read_text(encoding="utf-8", errors="surrogateescape") != before:
-            app.notify(
-                "That was a copy: the job runs the script it was submitted with. To run a changed one, resubmit (r).",
-                severity="warning",
-                markup=False,
-            )
+    name = re.sub(r"[^\w.-]+", "_", printable(job.name))[:60] or "script"
+    try:
+        with tempfile.TemporaryDirectory(prefix="tfjobtui-") as folder:
+            path = Path(folder) / f"{name}-{job.id.job}.sh"
+            path.write_text(stored.text, encoding="utf-8", errors="surrogateescape")
+            foreground.run(app, foreground.editor_argv(str(path)))
+            after = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise TfjobtuiError(f"The copy of the script is gone: {error}") from error
+    if after != stored.text:
+        app.notify(
+            "That was a copy: the job runs the script it was submitted with. To run a changed one, resubmit (r).",
+            severity="warning",
+            markup=False,
+        )

@@ -11,8 +11,9 @@ from tfjobtui.actions.fields import time_limit
 from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.submit import SubmitPlan, plan_template
 from tfjobtui.errors import UsageError
+from tfjobtui.paths import is_folder
 from tfjobtui.templates.catalogue import Template
-from tfjobtui.templates.parameters import Parameter
+from tfjobtui.templates.parameters import Parameter, limit_text
 
 FOLDER = "folder"
 """The id of the field for the working folder."""
@@ -169,7 +170,7 @@ def _parameter(parameter: Parameter) -> FormField:
 
 
 def _parameter_help(parameter: Parameter) -> str:
-    """`Passes over the training data. (a whole number, from 1 to 100; 12)`."""
+    """`Passes over the training data. (a whole number from 1 to 100; usually 12)`."""
     kinds = {
         "int": "a whole number",
         "float": "a number",
@@ -177,12 +178,12 @@ def _parameter_help(parameter: Parameter) -> str:
         "bool": "1 or empty",
         "words": "words",
     }
-    parts = [kinds.get(parameter.kind, "")]
-    parts += [f"one of {', '.join(parameter.choices)}"] if parameter.choices else []
+    kind = kinds.get(parameter.kind, "")
     for limit, word in ((parameter.minimum, "from"), (parameter.above, "above"), (parameter.maximum, "to")):
-        parts += [f"{word} {limit:g}"] if limit is not None else []
-    parts += [f"else {parameter.default}"] if parameter.default else []
-    words = ", ".join(part for part in parts if part)
+        kind += f" {word} {limit_text(limit)}" if limit is not None else ""
+    parts = [kind.strip(), f"one of {', '.join(parameter.choices)}" if parameter.choices else ""]
+    parts += [f"usually {parameter.default}"] if parameter.default else []
+    words = "; ".join(part for part in parts if part)
     return f"{parameter.help} ({words})".strip() if words else parameter.help
 
 
@@ -194,7 +195,7 @@ def _folder_field() -> FormField:
 
 def _folder(text: str) -> tuple[str, str]:
     path = Path(text).expanduser()
-    if not path.is_dir():
+    if not is_folder(path):
         raise UsageError(f"there is no folder {text}")
     return str(path.absolute()), ""
 

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Button, Input, OptionList, Static
 
 from tfjobtui.actions.fields import FIELDS, Checked, Field
 from tfjobtui.errors import UsageError
@@ -127,9 +127,11 @@ class ChangeDialog(Dialog[Change]):
     """Choose a field, and give it another value. Gives `None` for not at all."""
 
     TITLE_TEXT = "Change"
-    AUTO_FOCUS = "#field"
+    AUTO_FOCUS = "#value"
     BINDINGS: ClassVar[list[BindingType]] = [
-        bind("ctrl+s", "apply", "Change it", "apply", "Make the change"),
+        bind("enter,ctrl+s", "apply", "Change it", "apply", "Make the change"),
+        bind("down", "pick(1)", "Next field", "change-next", "The next field", show=False),
+        bind("up", "pick(-1)", "Field before", "change-previous", "The field before", show=False),
     ]
     DEFAULT_CSS = """
     ChangeDialog {
@@ -162,7 +164,10 @@ class ChangeDialog(Dialog[Change]):
 
     def compose_buttons(self) -> ComposeResult:
         yield button("Leave it", "leave", "esc")
-        yield button("Change it", "apply", "enter", danger=True)
+        yield button(self._label(self._plan.fields[0]), "apply", "enter", danger=True)
+
+    def _label(self, field: Field) -> str:
+        return f"Change {field.title} of {self._plan.what}"
 
     @property
     def field(self) -> Field:
@@ -176,11 +181,18 @@ class ChangeDialog(Dialog[Change]):
         entry.placeholder = "" if present is not None else "the present value is not known here, or not one"
         # A text that cannot be shown as it is cannot be edited either.
         entry.value = present if present and printable(present) == present else ""
-        self.query_one("#help", Static).update(Content(f"{field.title}: {field.help}"))
+        entry.select_all()
+        self.query_one("#apply", Button).label = Content(f" {self._label(field)} (enter) ")
+        self.query_one("#help", Static).update(Content(f"{field.title} (↑↓ for others): {field.help}"))
         self._check(quiet=True)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.query_one("#value", Input).focus()
+
+    def action_pick(self, by: int) -> None:
+        """Up and down choose the field, while what is typed goes into the value."""
+        pick = self.query_one(Pick)
+        pick.action_cursor_down() if by > 0 else pick.action_cursor_up()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._check(quiet=event.value == (self._plan.present(self.field) or ""))

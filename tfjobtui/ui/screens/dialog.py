@@ -189,7 +189,9 @@ def button(label: str, action: str, key: str = "", *, danger: bool = False) -> B
 
 
 class Entry(Input):
-    """An input that lets its dialog see the keys, for the guard."""
+    """An input that lets its dialog see the keys, for the guard; Ctrl+C leaves here too, instead of copying."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "screen.leave", "Leave", show=False)]
 
     def on_key(self, event: events.Key) -> None:
         screen = self.screen

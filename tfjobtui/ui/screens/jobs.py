@@ -376,7 +376,8 @@ class JobsScreen(Screen[None]):
         try:
             result = await action
         except TfjobtuiError as error:
-            self.app.notify(printable(str(error)), severity="error", timeout=10, markup=False)
+            words = "\n".join(printable(line) for line in str(error).splitlines())
+            self.app.notify(words, severity="error", timeout=10, markup=False)
             return
         if isinstance(result, Submitted):
             self._await_id = result

@@ -92,6 +92,15 @@ class FieldRow(Vertical):
         self.query_one(".error", Static).update(Content(printable_lines(problem)))
 
 
+class Form(VerticalScroll, inherit_bindings=False):
+    """The fields. Up and down are not for scrolling here: they go from field to field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("pagedown", "page_down", "Page down", "form-page-down", "Scroll the form down", show=False),
+        bind("pageup", "page_up", "Page up", "form-page-up", "Scroll the form up", show=False),
+    ]
+
+
 class SubmitScreen(Dialog[SubmitPlan]):
     """Choose a template, fill it in, look at the script, submit it. Gives the plan, or `None`."""
 
@@ -150,7 +159,7 @@ class SubmitScreen(Dialog[SubmitPlan]):
         yield Button(Content(" "), id="template", compact=True)
         yield Static(id="broken", classes="error", markup=False)
         with Horizontal(id="parts"):
-            yield VerticalScroll(id="form", can_focus=False)
+            yield Form(id="form", can_focus=False)
             yield LinesView(id="preview")
         yield Static(id="help", classes="note", markup=False)
 
@@ -326,16 +335,19 @@ class SubmitScreen(Dialog[SubmitPlan]):
         if self._plan is None:
             self._say_why_not()
             return
-        with tempfile.TemporaryDirectory(prefix="tfjobtui-") as folder:
-            path = Path(folder, self._plan.file_name)
-            path.write_text(self._plan.script, encoding="utf-8", errors="surrogateescape")
-            try:
+        try:
+            with tempfile.TemporaryDirectory(prefix="tfjobtui-") as folder:
+                path = Path(folder, self._plan.file_name)
+                path.write_text(self._plan.script, encoding="utf-8", errors="surrogateescape")
                 code = foreground.run(self.app, foreground.editor_argv(str(path)))
-            except TfjobtuiError as error:
-                self.app.notify(printable(str(error)), severity="error", markup=False)
-                return
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        if code == 0 and text != self._plan.script:
+                text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        except (TfjobtuiError, OSError) as error:
+            self.app.notify(printable_lines(str(error)), severity="error", markup=False)
+            return
+        if code:
+            words = f"The editor ended with {code}: the script is as it was."
+            self.app.notify(words, severity="warning", markup=False)
+        elif code == 0 and text != self._plan.script:
             self._edited = text
         self._show()
 

@@ -73,9 +73,31 @@ class Bar(Widget):
 class KeyHints(Bar):
     """The keys that matter most where the focus is: `x cancel  l log  …`."""
 
+    ALWAYS = 2
+    """So many of the last ones, help and the way out, are there however narrow the terminal is."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._keys: tuple[tuple[str, str], ...] = ()
+
     def show_keys(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Pairs of a key and what it does, the most important first."""
+        """Pairs of a key and what it does, the most important first, but for the last two."""
+        self._keys = tuple(keys)
+        self._fit()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """Whole ones only, as many as there is room for."""
+        keys = list(self._keys)
+        while len(keys) > self.ALWAYS and sum(map(_hint_width, keys)) > self.size.width > 0:
+            del keys[-self.ALWAYS - 1]
         parts: list[Part] = []
         for key, what in keys:
             parts += [(f" {key}", "bar--key"), (f" {what} ", "")]
         self.show(parts)
+
+
+def _hint_width(hint: tuple[str, str]) -> int:
+    return cell_len(hint[0]) + cell_len(hint[1]) + 3
