@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import threading
@@ -128,7 +129,7 @@ class EarlyProcess:
     """A command that is started before there is an event loop, and read by a thread meanwhile.
 
     The first query of the queue runs while the screen's library is being imported. The thread only
-    reads a pipe: it holds the interpreter for none of that time.
+    reads pipes: it holds the interpreter for none of that time.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class EarlyProcess:
         self._result: Completed | None = None
         self._error: Exception | None = None
         self._done = threading.Event()
+        self._pieces: list[bytes] = []
         try:
             self._child = subprocess.Popen(
                 self._argv,
@@ -156,19 +158,49 @@ class EarlyProcess:
         threading.Thread(target=self._read, name="early-query", daemon=True).start()
 
     def _read(self) -> None:
-        try:
-            stdout, stderr = self._child.communicate(timeout=self._timeout_s)
-        except subprocess.TimeoutExpired:
-            self.end()
-            # What it started may hold the pipes open: do not wait for their end.
-            for pipe in (self._child.stdout, self._child.stderr):
-                if pipe is not None:
-                    pipe.close()
-            self._error = _timed_out(self._argv, self._timeout_s)
-        else:
+        stderr: list[bytes] = []
+        is_whole = self._read_pipes(stderr)
+        for pipe in (self._child.stdout, self._child.stderr):
+            assert pipe is not None
+            pipe.close()
+        if is_whole:
+            try:
+                returncode = self._child.wait(self._left_s())
+            except subprocess.TimeoutExpired:
+                is_whole = False
+        if is_whole:
             duration_s = time.monotonic() - self._started
-            self._result = Completed(self._argv, self._child.returncode, stdout, stderr, duration_s)
+            stdout = b"".join(self._pieces)
+            self._result = Completed(self._argv, returncode, stdout, b"".join(stderr), duration_s)
+        else:
+            self.end()
+            self._error = _timed_out(self._argv, self._timeout_s)
         self._done.set()
+
+    def _left_s(self) -> float:
+        return max(0.0, self._started + self._timeout_s - time.monotonic())
+
+    def _read_pipes(self, stderr: list[bytes]) -> bool:
+        """Read both pipes to their ends; false if the time was over before."""
+        with selectors.DefaultSelector() as selector:
+            for pipe, pieces in ((self._child.stdout, self._pieces), (self._child.stderr, stderr)):
+                assert pipe is not None
+                selector.register(pipe, selectors.EVENT_READ, pieces)
+            while selector.get_map():
+                ready = selector.select(self._left_s())
+                if not ready:
+                    return False
+                for key, _ in ready:
+                    if piece := os.read(key.fd, 1 << 16):
+                        key.data.append(piece)
+                    else:
+                        selector.unregister(key.fileobj)
+        return True
+
+    def arrived(self, start: int) -> tuple[bytes, int]:
+        """What has come on standard output since `start` (0, then the number that was given last time)."""
+        end = len(self._pieces)
+        return b"".join(self._pieces[start:end]), end
 
     def end(self) -> None:
         """End the command and its group."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tfjobtui.schedulers.scheduler import SubmitRequest, Target
 from tfjobtui.schedulers.slurm import early
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.form import layout
+from tfjobtui.schedulers.slurm.squeue import Reader
 
 __all__ = ["standins"]
 
@@ -159,6 +161,60 @@ async def test_the_first_query_starts_before_the_event_loop(standins: StandIns) 
         assert len(standins.calls) == 1
         await slurm.jobs()
         assert len(standins.calls) == 2
+
+
+def many_rows() -> list[bytes]:
+    """300 rows, some of them with ends of rows and of fields in their names."""
+    shape = layout()
+    names = ["plain", "a\x1e\nb", "c\x1fd", "we|ird [red]"]
+    return [
+        row(shape, JobArrayID=str(number), JobID=str(number), Name=names[number % 4])
+        for number in range(1, 301)
+    ]
+
+
+def in_pieces(standins: StandIns, rows: list[bytes]) -> str:
+    """Shell text that prints the rows in three parts, the second and third after a file `go1`, `go2` is there."""
+    data = b"".join(rows)
+    cuts = [0, len(data) // 3 + 7, 2 * len(data) // 3 + 3, len(data)]
+    texts = [answer(standins, data[a:b], f"part{a}") for a, b in itertools.pairwise(cuts)]
+    waits = [f"until [ -e {standins.folder}/go{n} ]; do sleep 0.02; done" for n in (1, 2)]
+    return "; ".join([texts[0], waits[0], texts[1], waits[1], texts[2]])
+
+
+async def test_rows_are_read_while_others_are_on_their_way(standins: StandIns) -> None:
+    """And the answer is the same as if it had come at once."""
+    rows = many_rows()
+    standins.make("squeue", in_pieces(standins, rows))
+    slurm = standins.scheduler()
+    start_early(slurm)
+    async with closing(slurm):
+        reader = slurm._queue
+        for go in (1, 2):
+            assert await reached(reader.warm_up)
+            while reader.warm_up():
+                pass
+            assert 0 < len(reader._warm.jobs) < len(rows)
+            (standins.folder / f"go{go}").touch()
+        assert await reached(lambda: slurm.early_answer() is not None)
+        got = slurm.early_answer()
+        assert got is not None
+        whole = Reader(layout()).parse(b"".join(rows))
+        assert got.jobs == tuple(whole.jobs)
+        assert list(got.problems) == whole.problems == []
+        assert (await slurm.jobs()).jobs == got.jobs
+        assert len(standins.calls) == 1
+
+
+async def test_rows_that_came_before_a_failure_count_for_nothing(standins: StandIns) -> None:
+    rows = answer(standins, b"".join(many_rows()))
+    standins.make("squeue", f"{rows}; echo 'slurm_load_jobs error: Zero Bytes were transmitted' >&2; exit 1")
+    slurm = standins.scheduler()
+    start_early(slurm)
+    async with closing(slurm):
+        assert await reached(slurm._queue.warm_up)
+        with pytest.raises(QueryError):
+            await slurm.jobs()
 
 
 async def test_a_first_query_that_fails_is_told(standins: StandIns) -> None:

@@ -199,3 +199,9 @@ def test_the_shipped_ones_work() -> None:
     assert "\nTFJOB_TRAINER=/opt/tfjob_trainer\n" in script
     assert "#SBATCH --time=10\n" in script
     subprocess.run(["bash", "-n"], input=script.encode(), check=True)
+
+
+def test_a_large_limit_is_told_in_full() -> None:
+    parameter = Parameter("SEED", "int", maximum=2147483647, minimum=0.5)
+    assert parameter.problem("2147483648") == "SEED is at most 2147483647, not 2147483648"
+    assert parameter.problem("0") == "SEED is at least 0.5, not 0"

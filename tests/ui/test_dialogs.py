@@ -211,6 +211,8 @@ async def test_q_closes_the_dialog_and_not_the_program(name: str, make: Any) -> 
     app = DialogApp()
     async with app.run_test(size=SMALL) as pilot:
         await app.ask(make())
+        if isinstance(app.focused, Input):  # there it is a letter
+            await pilot.press("shift+tab")
         await pilot.press("q")
         assert app.answers in ([None], [False])
         assert app.is_running
@@ -494,6 +496,27 @@ async def test_the_time_limit_is_shown_checked_and_changed() -> None:
         await pilot.press("ctrl+u", *"90m", "enter")
         await pilot.pause()
         assert app.scheduler.calls[-1][2] == {"TimeLimit": "01:30:00"}
+
+
+async def test_up_and_down_choose_the_field_while_the_value_is_typed() -> None:
+    app = DialogApp()
+    async with app.run_test(size=SMALL) as pilot:
+        await act(app, pilot, "change", rows_of(job("7", JobState.PENDING, qos="normal")))
+        assert "Change time limit of job 7 (enter)" in screen_text(app)
+        await pilot.press("down", "down", "up", "down")
+        await pilot.pause()
+        assert "Change QOS of job 7 (enter)" in screen_text(app)
+        await pilot.press(*"high", "enter")  # takes the place of the old value
+        await pilot.pause()
+        assert app.scheduler.calls[-1][2] == {"QOS": "high"}
+
+
+async def test_ctrl_c_in_a_field_leaves_the_dialog() -> None:
+    app = DialogApp()
+    async with app.run_test(size=SMALL) as pilot:
+        await app.ask(ChangeDialog(changes_for(rows_of(job("7", JobState.PENDING)))))
+        await pilot.press("ctrl+c")
+        assert app.answers == [None]
 
 
 async def test_only_what_can_be_changed_in_the_state_is_offered() -> None:

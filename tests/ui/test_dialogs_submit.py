@@ -304,6 +304,42 @@ async def test_a_script_that_was_edited_runs_as_it_is(
         assert app.scheduler.requests[0][1].endswith("echo by hand\n")
 
 
+async def test_an_editor_that_takes_the_file_away_is_told(
+    app: SubmitApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "edit")
+    monkeypatch.setattr(foreground, "run", lambda _app, argv, **_: Path(argv[-1]).unlink())
+    async with app.run_test(size=SMALL) as pilot:
+        await open_form(app, pilot)
+        await pilot.press("ctrl+e")
+        await pilot.pause()
+        assert "No such file" in app.toasts[-1]
+        monkeypatch.setattr(foreground, "run", lambda *_, **__: 1)
+        await pilot.press("ctrl+e")
+        await pilot.pause()
+        assert app.toasts[-1] == "The editor ended with 1: the script is as it was."
+
+
+async def test_down_goes_from_field_to_field_where_the_form_scrolls(app: SubmitApp) -> None:
+    async with app.run_test(size=(80, 14)) as pilot:
+        await open_form(app, pilot)
+        fields = [entry.id for entry in app.screen.query(Input)]
+        await pilot.press(*["down"] * (len(fields) - 1))
+        assert app.focused is not None
+        assert app.focused.id == fields[-1]
+        await pilot.press("up")
+        assert app.focused.id == fields[-2]
+
+
+def test_the_help_of_a_parameter_tells_its_limits_in_full(shipped: Path) -> None:
+    (shipped / "train.sbatch").write_text(
+        TEMPLATE.replace("min=1 max=100", "min=0 max=2147483647").replace("default=12", "default=0")
+    )
+    helps = {item.label: item.help for item in fields_of(catalogue.read(shipped / "train.sbatch"))}
+    assert helps["EPOCHS"] == "Passes over the data. (a whole number from 0 to 2147483647; usually 0)"
+    assert helps["DEVICE"] == "Where. (one of auto, cpu, gpu; usually auto)"
+
+
 async def test_pasted_keys_do_not_submit(app: SubmitApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dialog, "GUARD_S", 1e-9)
     monkeypatch.setattr(Dialog, "BURST_S", 1000)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 import pytest
+from textual import events
 from textual.widgets import Input
 
 from tests.actions.fakes import FakeScheduler
@@ -90,6 +91,39 @@ async def test_the_list_in_three_sizes(
     async with app.run_test(size=size) as pilot:
         await until_text(pilot, "● 0s ago")
         check_snapshot(app, f"list-{size[0]}x{size[1]}")
+
+
+async def test_the_line_of_keys_has_whole_ones_and_always_the_help(
+    make_app: MakeApp, stopped_clock: float
+) -> None:
+    app = make_app(FakeScheduler(*queue(stopped_clock)))
+    async with app.run_test(size=(40, 20)) as pilot:
+        await until_text(pilot, "● 0s ago")
+        assert screen_lines(app)[-1].rstrip() == " enter details  l log  ? help  q quit"
+
+
+async def test_a_filter_that_comes_at_once_is_text_and_not_keys(
+    make_app: MakeApp, stopped_clock: float
+) -> None:
+    app = make_app(FakeScheduler(*queue(stopped_clock)))
+    async with app.run_test() as pilot:
+        await until_text(pilot, "● 0s ago")
+        for char in "/nah":
+            app.post_message(events.Key("slash" if char == "/" else char, char))
+        await until_text(pilot, "filter / nah")
+        assert len(app.screen_stack) == 1
+        assert not app.services.poller.everyone
+
+
+async def test_ctrl_q_alone_does_not_quit(make_app: MakeApp, stopped_clock: float) -> None:
+    app = make_app(FakeScheduler(*queue(stopped_clock)))
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert app.is_running
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert app.return_code == 0
 
 
 async def test_names_are_drawn_as_typed(make_app: MakeApp) -> None:

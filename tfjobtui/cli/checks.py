@@ -20,7 +20,7 @@ from tfjobtui.config import Config, check_columns
 from tfjobtui.errors import QueryError, TfjobtuiError
 from tfjobtui.model.ids import JobId
 from tfjobtui.monitor.columns import COLUMNS
-from tfjobtui.paths import is_folder, make_private, site_config, state_dir, user_config
+from tfjobtui.paths import is_file, is_folder, make_private, site_config, state_dir, user_config
 from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.settings import COMMANDS, USUAL_FOLDERS, SlurmSettings, discover
@@ -367,6 +367,14 @@ def _tmux_option(name: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode(errors="replace").strip()
+
+
+def slurm_conf() -> Iterator[Finding]:
+    """A SLURM_CONF that leads nowhere: Slurm's commands look for it for a minute before they say so."""
+    named = os.environ.get("SLURM_CONF", "")
+    if named and not is_file(named):
+        text = f"it names {named}, which is not there or may not be read"
+        yield Finding("slurm.conf", Mark.POOR, "SLURM_CONF", text, "Unset it, or name the right file.")
 
 
 def path() -> Iterator[Finding]:

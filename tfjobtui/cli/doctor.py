@@ -39,6 +39,7 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
     settings = slurm_settings(config, options.clusters)
     found = list(checks.commands(settings))
     yield from found
+    yield from checks.slurm_conf()
     if not any(finding.mark is Mark.BAD for finding in found):
         yield from asyncio.run(_ask_slurm(settings))
     yield from checks.templates(config)

@@ -198,7 +198,7 @@ def _parameter(words: list[str]) -> Parameter:
 
 def limit_text(limit: float) -> str:
     """`2147483647`, `0.5`: a limit as it was written, more or less."""
-    return str(int(limit)) if limit.is_integer() and abs(limit) < 1e15 else f"{limit:g}"
+    return str(int(limit)) if abs(limit) < 1e15 and limit == int(limit) else f"{limit:g}"
 
 
 def _limit(keys: Mapping[str, str], key: str) -> float | None:

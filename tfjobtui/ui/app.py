@@ -91,7 +91,23 @@ class TfjobtuiApp(App[int]):
             self.services.poller.focus_changed(True)
         elif isinstance(event, events.AppBlur):
             self.services.poller.focus_changed(False)
-        await super().on_event(event)
+        if not self._typed_ahead(event):
+            await super().on_event(event)
+
+    def _typed_ahead(self, event: events.Event) -> bool:
+        """Give a letter that was typed before its field had the focus to that field, and not to the list's keys.
+
+        Of keys that come at once, as over a slow line, the list has got some already when `/` opens the
+        filter. They come by here afterwards; a field keeps what it has got itself.
+        """
+        if not (isinstance(event, events.Key) and event.is_forwarded and event.is_printable):
+            return False
+        from textual.widgets import Input
+
+        if not isinstance(self.focused, Input) or event.character is None:
+            return False
+        self.focused.insert_text_at_cursor(event.character)
+        return True
 
     async def action_leave(self) -> None:
         """`q`: never quits from inside something."""

@@ -24,7 +24,9 @@ def editor_argv(path: str) -> list[str]:
         try:
             words = shlex.split(value)
         except ValueError:
-            raise TfjobtuiError(f"{variable} cannot be read: {value}", "A quote in it is not closed.") from None
+            raise TfjobtuiError(
+                f"{variable} cannot be read: {value}", "A quote in it is not closed."
+            ) from None
         if words:
             return [*words, path]
     for name in ("nano", "vim", "vi", "less"):

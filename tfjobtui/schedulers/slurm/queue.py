@@ -36,6 +36,9 @@ class QueueReader:
         self._rows: dict[bool, Mapping[bytes, Job]] = {}
         self._early: EarlyQuery | None = None
         self._ready: QueueAnswer | None = None
+        self._warm = Reading()
+        """Rows of the early query that were read while the others were still on their way."""
+        self._arrived = (b"", 0)
         self._flight: SingleFlight[QueueAnswer] = SingleFlight()
 
     @property
@@ -57,20 +60,45 @@ class QueueReader:
         """Take over a query of own jobs that is under way."""
         self._early = query
 
+    def warm_up(self) -> bool:
+        """Read rows of the early query that have come so far, for some milliseconds; false if there are none."""
+        if self._early is None:
+            return False
+        rest, number = self._arrived
+        if len(rest) < PIECE:
+            more, number = self._early.process.arrived(number)
+            rest += more
+        end = rest.rfind(_ROW_END, 0, PIECE) + len(_ROW_END)
+        is_some = end >= len(_ROW_END)
+        if is_some:
+            self._reader.parse(rest[:end], into=self._warm)
+            rest = rest[end:]
+        self._arrived = (rest, number)
+        return is_some
+
     def early_answer(self) -> QueueAnswer | None:
         """The answer to the query that was started early, if it has come and is good; `jobs()` gives it again."""
-        if self._ready is not None or self._early is None or not self._early.process.is_done():
+        if self._ready is not None or self._early is None:
             return self._ready
+        if not self._early.process.is_done():
+            while self.warm_up():
+                pass
+            return None
         done = self._early.process.completed
         if done is None or self._has_no_answer(done) or not self._has_rows(done):
             return None  # `jobs()` looks closer
         self._early = None
         self._has_worked = True
-        reading = self._reader.parse(done.stdout)
+        reading = self._reader.parse(done.stdout, self._take_warm())
         self._rows[False] = reading.rows
         taken_at_s = time.time()
         self._ready = QueueAnswer(tuple(reading.jobs), taken_at_s, done.duration_s, tuple(reading.problems))
         return self._ready
+
+    def _take_warm(self) -> Mapping[bytes, Job]:
+        """The rows that were read in advance, once; what was odd about them comes up again with the whole."""
+        warm, self._warm, self._arrived = self._warm.rows, Reading(), (b"", 0)
+        return warm
 
     async def jobs(self, *, everyone: bool) -> QueueAnswer:
         """Read the queue once; callers at the same time share the answer."""
@@ -103,11 +131,23 @@ class QueueReader:
         return await self._read(done, shape, everyone)
 
     async def _run(self, shape: Layout, everyone: bool) -> Completed:
-        early, self._early = (None, self._early) if everyone else (self._early, None)
-        if early is not None and early.shape == shape:
+        if not everyone and self._early is not None and self._early.shape == shape:
             async with self._runner.query_slot("squeue"):
-                return await _result(early.process)
+                return await self._early_result(self._early.process)
         return await self._runner.raw_query("squeue", self._arguments(shape, everyone=everyone))
+
+    async def _early_result(self, early: EarlyProcess) -> Completed:
+        try:
+            while not early.is_done():  # noqa: ASYNC110 - set by a thread that began before there was a loop
+                await asyncio.sleep(0 if self.warm_up() else 0.005)
+            return await early.result()
+        except CommandError as error:
+            raise unanswered(error) from error
+        except asyncio.CancelledError:
+            early.end()
+            raise
+        finally:
+            self._early = None
 
     def _arguments(self, shape: Layout, *, everyone: bool) -> tuple[str, ...]:
         return form.arguments(
@@ -155,20 +195,14 @@ class QueueReader:
             self._rows.clear()
         taken_at_s = time.time()
         reading = Reading()
-        for _ in self._reader.steps(done.stdout, reading, self._rows.get(everyone)):
+        known = self._rows.get(everyone) or self._take_warm()
+        for _ in self._reader.steps(done.stdout, reading, known):
             await asyncio.sleep(0)
         self._rows[everyone] = reading.rows
         return QueueAnswer(tuple(reading.jobs), taken_at_s, done.duration_s, tuple(reading.problems))
 
 
+PIECE = 1 << 16
+"""Bytes that are read in advance at once: some 150 rows, a millisecond or two."""
+_ROW_END = b"\x1e\n"
 _NEEDED = frozenset({"JobArrayID", "JobID", "State", "Name", "UserID"})
-
-
-async def _result(early: EarlyProcess) -> Completed:
-    try:
-        return await early.result()
-    except CommandError as error:
-        raise unanswered(error) from error
-    except asyncio.CancelledError:
-        early.end()
-        raise

@@ -62,9 +62,11 @@ class Reader:
         self._per_node = Memo(parse_gres)
         self._tasks = Memo(parse_tasks)
 
-    def parse(self, data: bytes, previous: Mapping[bytes, Job] | None = None) -> Reading:
-        """Read a whole answer at once."""
-        reading = Reading()
+    def parse(
+        self, data: bytes, previous: Mapping[bytes, Job] | None = None, into: Reading | None = None
+    ) -> Reading:
+        """Read a whole answer at once (or with `into` a part of one, whole rows, in addition to what is there)."""
+        reading = Reading() if into is None else into
         for _ in self.steps(data, reading, previous):
             pass
         return reading

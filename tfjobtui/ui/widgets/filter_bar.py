@@ -65,7 +65,7 @@ class FilterBar(Horizontal):
         yield Bar(id="filter-error")
 
     def focus_input(self) -> None:
-        self.children[1].focus()
+        self.screen.set_focus(self.children[1])  # at once: `focus()` would let the keys that follow pass by
 
     def show_error(self, text: str) -> None:
         """Say what is wrong with the filter; an empty text: nothing is."""
