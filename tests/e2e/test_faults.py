@@ -139,3 +139,19 @@ def test_the_program_goes_with_its_terminal(program: Start) -> None:
     terminal.wait_for("tfjobtui")
     terminal.hang_up()
     assert terminal.wait_exit(20) in (129, -1, 0, 1)
+
+
+def test_to_the_shell_and_back(program: Start) -> None:
+    terminal = program(
+        through=("bash", "--norc", "--noprofile", "-ic", 'PS1="back> "; exec bash --norc --noprofile -i', "-")
+    )
+    terminal.type("tfjobtui\r")
+    terminal.wait_for("my jobs")
+    terminal.press("ctrl+z")
+    terminal.wait_for(r"Stopped +tfjobtui")
+    terminal.type("fg\r")
+    terminal.wait_for("my jobs")
+    terminal.press("q")
+    terminal.wait_gone("my jobs")
+    terminal.type("exit\r")
+    assert terminal.wait_exit() == 0

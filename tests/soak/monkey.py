@@ -170,6 +170,7 @@ async def run_monkey(seed: int, keys: int, size: tuple[int, int] = (100, 30)) ->
     config = Config(poll=Poll(interval_s=3600.0))
     app: Any = TfjobtuiApp(make_services(config, scheduler))
     Dialog.GUARD_S = 0.0
+    JobsScreen.BURST_S = 0.0
     async with app.run_test(size=size) as pilot:
         screen = app.screen_stack[0]
         app.services.poller._floor_s = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import math
 from collections.abc import Callable
@@ -413,3 +414,49 @@ async def test_details_in_three_sizes(make_app: MakeApp, stopped_clock: float, s
         await until(pilot, lambda: ("details", "6001") in scheduler.calls)
         await pilot.pause()
         check_snapshot(app, f"details-{size[0]}x{size[1]}")
+
+
+async def test_hold_asks_nothing_and_so_obeys_no_burst(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text pasted into a terminal without bracketed paste arrives as keys at once."""
+    scheduler = FakeScheduler(make_job("1", "PENDING"))
+    app = make_app(scheduler)
+
+    def held() -> int:
+        return sum(call[0] == "hold" for call in scheduler.calls)
+
+    monkeypatch.setattr(JobsScreen, "BURST_S", 60.0)
+    async with app.run_test(size=(100, 20)) as pilot:
+        await until_text(pilot, "train")
+        await pilot.press("j", "h", "j")
+        await pilot.pause()
+        assert held() == 0
+        monkeypatch.setattr(JobsScreen, "BURST_S", 0.001)
+        await pilot.pause(0.05)
+        await pilot.press("h")
+        await until(pilot, lambda: held() == 1, "a lone key holds")
+
+
+async def test_a_late_first_answer_is_told(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(FakeScheduler):
+        async def jobs(self, *, everyone: bool = False) -> QueueAnswer:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    monkeypatch.setattr("tfjobtui.ui.screens.jobs.SLOW_S", 0.5)
+    app = make_app(Slow())
+    async with app.run_test(size=(120, 20)) as pilot:
+        await until_text(pilot, "squeue has not answered for")
+
+
+async def test_where_there_is_no_shell_the_program_does_not_stop(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getpgrp", lambda: 5)
+    monkeypatch.setattr("os.getsid", lambda pid: 5)
+    app = make_app(FakeScheduler(make_job("1")))
+    async with app.run_test(size=(120, 20), notifications=True) as pilot:
+        await until_text(pilot, "train")
+        await pilot.press("ctrl+z")
+        await until_text(pilot, "no shell behind the program")

@@ -41,12 +41,23 @@ class TfjobtuiApp(App[int]):
         _bind("colon", "command_palette", "Commands", "commands", "All commands, by name"),
         _bind("T", "next_theme", "Theme", "theme", "Dark, light, or the terminal's own colours"),
         _bind("q", "leave", "Quit", "quit", "Quit from the list; elsewhere leave what has the focus"),
+        _bind(
+            "ctrl+z",
+            "to_background",
+            "To the shell",
+            "suspend",
+            "Back to the shell; `fg` brings the program back",
+        ),
         _bind("ctrl+c,ctrl+q", "interrupt", "Interrupt", "interrupt", "Press it twice to quit"),
     ]
 
     def __init__(self, services: Services, view: JobView | None = None) -> None:
         super().__init__()
         self.services = services
+        self._last_key_at = 0.0
+        self.key_gap_s = 0.0
+        """Seconds between the last two keys."""
+        self.key_count = 0
         self._jobs_screen = JobsScreen(services, view or JobView(services.config.table.sort))
         self._theme_problem = ""
         self._set_theme(services.config.ui.theme)
@@ -56,6 +67,8 @@ class TfjobtuiApp(App[int]):
             self.set_keymap(keymap(services.config))
 
     def on_mount(self) -> None:
+        # Textual takes the terminal back after `fg`, and draws nothing on it.
+        self.app_resume_signal.subscribe(self, lambda _: self.call_later(self.refresh, layout=True))
         if self._theme_problem:
             self.notify(self._theme_problem, severity="warning", timeout=10, markup=False)
 
@@ -87,6 +100,9 @@ class TfjobtuiApp(App[int]):
         """Every key, click and change of focus tells how closely the queue needs to be watched."""
         if isinstance(event, events.Key | events.MouseDown | events.MouseScrollDown | events.MouseScrollUp):
             self.services.poller.key_pressed()
+            if isinstance(event, events.Key) and not event.is_forwarded:
+                self.key_gap_s, self._last_key_at = event.time - self._last_key_at, event.time
+                self.key_count += 1
         elif isinstance(event, events.AppFocus):
             self.services.poller.focus_changed(True)
         elif isinstance(event, events.AppBlur):
@@ -115,6 +131,13 @@ class TfjobtuiApp(App[int]):
             self.pop_screen()
         elif not await self._jobs_screen.action_leave():
             self.exit(0)
+
+    def action_to_background(self) -> None:
+        """Stop the program and everything that it was started with (`make`, say), as the shell's job that they are."""
+        if os.getpgrp() == os.getsid(0):  # nobody could ever continue us: a tmux pane without a shell, ssh -t
+            self.notify("There is no shell behind the program to go back to.", markup=False)
+        else:
+            os.killpg(os.getpgrp(), signal.SIGTSTP)  # Textual gives the terminal back before it stops
 
     _interrupted = False
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tfjobtui.ui.submit_form import FormState
 
 Answer = TypeVar("Answer")
+LATE_S = 1.5
+"""From here on an answer is late enough to say that it is waited for."""
 
 
 class JobActions:
@@ -67,6 +69,8 @@ class JobActions:
             "Hold", "They will wait until they are released.", selection, targets
         ):
             await self._act("Hold", self._control.hold(targets))
+            if any(item.active and not item.waiting for item in selection.items):
+                self._tell("What runs goes on; it would wait only after a requeue.")
 
     async def release(self, rows: Sequence[Row]) -> None:
         """Let held jobs start again."""
@@ -201,11 +205,13 @@ class JobActions:
 
     async def _answer(self, action: Awaitable[Answer]) -> Answer | TfjobtuiError:
         """Wait for what the scheduler says; the list is read anew whatever that is, before any dialog is closed."""
+        late = self._app.set_timer(LATE_S, lambda: self._tell("Waiting for the scheduler's answer …"))
         try:
             return await action
         except TfjobtuiError as error:
             return error
         finally:
+            late.stop()
             self._services.poller.action_done()
 
     def _tell(self, text: str) -> None:

@@ -29,12 +29,16 @@ class Freshness:
         self.count = 0
         self.counts = ""
         self._everyone = False
-        self._is_new_scope = False
+        self._since_s = time.time()
 
     def change_scope(self) -> None:
         """Other jobs are to be shown: nothing has been read of those."""
         self.has_read = False
-        self._is_new_scope = True
+        self._since_s = time.time()
+
+    def waited_s(self) -> float:
+        """Seconds since the first reading was begun to be waited for."""
+        return time.time() - self._since_s
 
     def scope_changed(self, everyone: bool) -> bool:
         changed, self._everyone = self._everyone != everyone, everyone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from tfjobtui.errors import TfjobtuiError, UsageError
 from tfjobtui.model.text import printable
+from tfjobtui.model.units import duration
 from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.monitor.poller import RefreshFailed
 from tfjobtui.monitor.view import JobView
@@ -55,6 +56,9 @@ PANE_HINTS = (
     ("jobs.back", "esc", "close"),
     ("app.help", "?", "help"),
 )
+
+SLOW_S = 3.0
+"""From here on the first answer is late enough to say so."""
 
 
 class JobsScreen(Screen[None]):
@@ -104,6 +108,9 @@ class JobsScreen(Screen[None]):
             "The commands that were run for you, and their answers",
         ),
     ]
+
+    BURST_S: ClassVar[float] = 0.03
+    """Keys that follow each other more quickly were not typed."""
 
     def __init__(self, services: Services, view: JobView) -> None:
         super().__init__()
@@ -188,7 +195,10 @@ class JobsScreen(Screen[None]):
         elif self.view.filter and self.view.total:
             text = f"None of {self.view.total} jobs matches the filter.  Esc drops it."
         elif not fresh.has_read:
+            waited = fresh.waited_s()
             text = "Reading the queue …"
+            if waited > SLOW_S:
+                text += f"  squeue has not answered for {duration(waited)}; `tfjobtui doctor` may tell why."
         elif self.services.poller.everyone:
             text = "Nobody has a job in the queue."
         else:
@@ -200,6 +210,9 @@ class JobsScreen(Screen[None]):
         if self.app.screen is not self:  # behind a dialog: drawing it would redraw the whole screen
             return
         self.table.tick()
+        if not self._freshness.has_read and not self.view.total:
+            self._show_empty_text()
+            self.table.refresh()
         self._show_status()
 
     def _show_status(self) -> None:
@@ -247,7 +260,7 @@ class JobsScreen(Screen[None]):
         if self.pane.is_open and self.pane.view is not None:
             full = self.pane.toggle_full()
             self.table.set_class(full, "-away")
-            (self.pane.view if full else self.table).focus()
+            self.pane.view.focus()
 
     async def action_back(self) -> None:
         """One step back: full size, pane, range and marks, filter."""
@@ -391,11 +404,29 @@ class JobsScreen(Screen[None]):
 
     def action_hold(self) -> None:
         if rows := self.view.chosen():
-            self._act(self.actions.hold(rows))
+            self._unless_pasted(lambda: self._act(self.actions.hold(rows)))
 
     def action_release(self) -> None:
         if rows := self.view.chosen():
-            self._act(self.actions.release(rows))
+            self._unless_pasted(lambda: self._act(self.actions.release(rows)))
+
+    def _unless_pasted(self, act: Callable[[], None]) -> None:
+        """Do what no dialog asks about, unless the key is one of a burst.
+
+        Text that is pasted into a terminal without bracketed paste arrives so.
+        """
+        app: Any = self.app
+        count = app.key_count
+
+        def act_if_alone() -> None:
+            if app.key_count == count:
+                act()
+
+        if self.BURST_S <= 0:
+            act()
+        elif app.key_gap_s >= self.BURST_S:
+            # Not a timer of Textual's: one that is late before it has begun never fires.
+            asyncio.get_running_loop().call_later(self.BURST_S, act_if_alone)
 
     def action_requeue(self) -> None:
         if rows := self.view.chosen():
