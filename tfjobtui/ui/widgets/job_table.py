@@ -321,6 +321,13 @@ class JobTable(ScrollView, can_focus=True):
         if self.view.toggle_fold():
             self.refresh_rows()
             self.post_message(self.CursorMoved(self.view.current))
+            return
+        row = self.view.current
+        if row is not None and row.job.id.tasks is not None:
+            words = f"The {row.job.task_count} tasks of {row.job.id.job} wait as one; each has a row once it starts."
+            self.app.notify(words, markup=False)
+        else:
+            self.app.notify("This job is no array.", markup=False)
 
     def action_fold_all(self) -> None:
         self.view.fold_all(bool(self.view.open_arrays))
