@@ -74,10 +74,12 @@ def test_a_signal_requeues_and_the_run_goes_on(cluster: Cluster, tmp_path: Path)
     stopped = state(job.run)
     assert (stopped["status"], stopped["restart"]) == ("stopped", 0)
     job.wait(lambda: job.queue_state() == "PENDING", "the requeue")
+    pending_since = time.monotonic()
 
     def goes_on() -> bool:
-        # More than once: Slurm sets the two minutes of a requeued job anew when its last run is cleaned up.
-        if job.queue_state() == "PENDING":
+        # Not at once: slurmd refuses a job that is started in the second in which it was ended. And more than
+        # once: Slurm sets the two minutes of a requeued job anew when its last run is cleaned up.
+        if job.queue_state() == "PENDING" and time.monotonic() > pending_since + 3:
             cluster.root("scontrol", "update", f"JobId={job.job_id}", "StartTime=now", check=False)
         return "going on from" in job.log
 
