@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -66,6 +67,25 @@ def test_a_shell_inside_the_job_and_back(program: Start) -> None:
     terminal.wait_gone("Unfold the array")
     terminal.press("q")
     assert terminal.wait_exit() == 0
+
+
+def test_an_editor_gets_the_terminal_as_it_was(program: Start, work_dir: Path) -> None:
+    """With echo, and line by line: `ed` and `less` need it so."""
+    editor = work_dir / "editor"
+    editor.write_text(
+        '#!/bin/sh\nstty -a; echo press; read -r line; echo "got $line" > ' + f"{work_dir}/got\n"
+    )
+    editor.chmod(0o755)
+    job = submit("-p", "cpu", "-J", "edited", "-t", "5", "--hold", "--wrap", "sleep 1")
+    terminal = program(EDITOR=str(editor))
+    terminal.wait_for(rf"{job} +edited")
+    terminal.press("e")
+    screen = terminal.wait_for("press")
+    assert re.search(r"[^-]\bicanon\b", screen)
+    assert re.search(r"[^-]\becho\b", screen)
+    terminal.type("hello\r")
+    terminal.wait_for(rf"{job} +edited")
+    assert (work_dir / "got").read_text() == "got hello\n"
 
 
 def test_the_terminal_is_whole_after_the_end(program: Start) -> None:

@@ -59,11 +59,13 @@ def _show(config: Config, settings: SlurmSettings, commands: Commands, query: ea
     scheduler = SlurmScheduler(settings, commands)
     scheduler.adopt(query)
     view = JobView(config.table.sort)
-    with first_frame.quiet_terminal(), first_frame.wiped_on_error():
-        for _ in _imports():
-            if view.total == 0 and (answer := scheduler.early_answer()) is not None and answer.jobs:
-                view.show({job.key: job for job in answer.jobs})
-                first_frame.draw(view, config)
+    with first_frame.wiped_on_error():
+        # Textual must find the terminal as it was: it gives it back so to an editor or a shell.
+        with first_frame.quiet_terminal():
+            for _ in _imports():
+                if view.total == 0 and (answer := scheduler.early_answer()) is not None and answer.jobs:
+                    view.show({job.key: job for job in answer.jobs})
+                    first_frame.draw(view, config)
         from tfjobtui.ui.app import run_app
 
         return run_app(config, scheduler, view)
