@@ -136,6 +136,31 @@ def test_arranging_in_slices_gives_way_to_what_the_user_does_meanwhile() -> None
     assert names == sorted(names)
 
 
+def test_kept_arrays_give_the_same_list_as_new_ones() -> None:
+    rng = random.Random(5)
+    view = JobView()
+    states = ("RUNNING", "PENDING", "COMPLETED")
+    jobs = {
+        f"{a}_{t}": make_job(f"{a}_{t}", rng.choice(states))
+        for a in range(1, 20)
+        for t in range(rng.randint(1, 5))
+    }
+    for _ in range(30):
+        for key in rng.sample(sorted(jobs), 3):
+            jobs[key] = make_job(key, rng.choice(states), name=rng.choice("abc"))
+        if rng.random() < 0.3:
+            del jobs[rng.choice(sorted(jobs))]
+        view.sort = rng.choice(["", "name", "state"])
+        if view.rows and rng.random() < 0.5:
+            view.move_to(rng.randrange(len(view.rows)))
+            view.toggle_fold()
+        view.show(dict(jobs))
+        fresh = JobView()
+        fresh.sort, fresh.open_arrays = view.sort, set(view.open_arrays)
+        fresh.show(dict(jobs))
+        assert view.rows == fresh.rows
+
+
 def test_kept_rows_give_the_same_list_as_new_ones() -> None:
     rng = random.Random(4)
     view = JobView()

@@ -116,8 +116,10 @@ def reformat(report: Report, _: list[str]) -> int:
 
 
 def bench(report: Report, names: list[str]) -> int:
-    """The benchmarks, on a cluster of their own."""
+    """The benchmarks, on a cluster of their own: `NAME … [-- OPTION …]`, the options for each of them."""
     require_root("bench")
+    cut = names.index("--") if "--" in names else len(names)
+    names, options = names[:cut], names[cut + 1 :]
     with (
         root_place(report) as (place, _),
         machine.served_cluster(place.tree, place.cluster, report) as found,
@@ -127,7 +129,7 @@ def bench(report: Report, names: list[str]) -> int:
         )
         for script in checks.benches(place.run, names):
             with report.stage(f"bench {script.stem}"):
-                argv = [place.venv / "bin" / "python", script.relative_to(place.run)]
+                argv = [place.venv / "bin" / "python", script.relative_to(place.run), *options]
                 report.check(f"bench {script.stem}", machine.run_as_user(argv, env=env, cwd=place.run))
     return report.close()
 

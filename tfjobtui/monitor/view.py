@@ -72,6 +72,7 @@ class JobView:
         self._index: dict[str, int] = {}
         self._jobs: Mapping[str, Job] = {}
         self._kept_rows: dict[str, Row] = {}
+        self._kept_arrays: dict[tuple[str | None, int], tuple[list[Job], Row]] = {}
         self._kept_for: object = None
         self._generation = 0
         self.cursor_key: str | None = None
@@ -114,7 +115,10 @@ class JobView:
             yield
         if arrays:
             rows = _without_remains(rows, arrays)
-        rows.extend(self._array_row(members, order_of) for members in arrays.values())
+        for number, (array, members) in enumerate(arrays.items(), 1):
+            rows.append(self._kept_array_row(array, members, order_of))
+            if number % (SLICE // 4) == 0:
+                yield
         rows.sort(key=_BY_ORDER)
         yield
         if self.reverse:
@@ -134,6 +138,7 @@ class JobView:
         if self._kept_for != self.sort:
             self._kept_for = self.sort
             self._kept_rows = {}
+            self._kept_arrays = {}
         return self._kept_rows
 
     def _order(self) -> Callable[[Job], Any]:
@@ -181,6 +186,21 @@ class JobView:
             if candidate in self._index:
                 return self._index[candidate]
         return None
+
+    def _kept_array_row(
+        self, array: tuple[str | None, int], members: list[Job], order_of: Callable[[Job], Any]
+    ) -> Row:
+        """The row that was made before if its members are the same, else a new one."""
+        before = self._kept_arrays.get(array)
+        if before is not None:
+            known, row = before
+            is_same = len(known) == len(members) and all(map(operator.is_, known, members))
+            if is_same and row.is_open == (row.key in self.open_arrays):
+                return row
+        known = list(members)
+        row = self._array_row(members, order_of)
+        self._kept_arrays[array] = (known, row)
+        return row
 
     def _array_row(self, members: list[Job], order_of: Callable[[Job], Any]) -> Row:
         if len(members) == 1:
