@@ -119,6 +119,8 @@ class JobView:
             rows.append(self._kept_array_row(array, members, order_of))
             if number % (SLICE // 4) == 0:
                 yield
+        if len(self._kept_arrays) > len(arrays):
+            self._kept_arrays = {array: self._kept_arrays[array] for array in arrays}
         rows.sort(key=_BY_ORDER)
         yield
         if self.reverse:
