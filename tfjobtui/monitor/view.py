@@ -108,6 +108,8 @@ class JobView:
         rows: list[Row] = []
         arrays: dict[tuple[str | None, int], list[Job]] = {}
         kept = self._rows_to_keep()
+        kept_arrays = self._kept_arrays
+        made_arrays: dict[tuple[str | None, int], tuple[list[Job], Row]] = {}
         order_of = self._order()
         everything = list(jobs.values())
         for start in range(0, len(everything), SLICE):
@@ -116,11 +118,12 @@ class JobView:
         if arrays:
             rows = _without_remains(rows, arrays)
         for number, (array, members) in enumerate(arrays.items(), 1):
-            rows.append(self._kept_array_row(array, members, order_of))
+            known = list(members)
+            row = self._kept_array_row(kept_arrays.get(array), members) or self._array_row(members, order_of)
+            made_arrays[array] = (known, row)
+            rows.append(row)
             if number % (SLICE // 4) == 0:
                 yield
-        if len(self._kept_arrays) > len(arrays):
-            self._kept_arrays = {array: self._kept_arrays[array] for array in arrays}
         rows.sort(key=_BY_ORDER)
         yield
         if self.reverse:
@@ -132,7 +135,8 @@ class JobView:
             return
         rows = self._unfold(rows)
         self._index = {row.key: index for index, row in enumerate(rows)}
-        self._kept_rows, self.rows, self.total = kept_rows, rows, len(everything)
+        self._kept_rows, self._kept_arrays = kept_rows, made_arrays
+        self.rows, self.total = rows, len(everything)
         self._find_cursor()
 
     def _rows_to_keep(self) -> dict[str, Row]:
@@ -189,20 +193,13 @@ class JobView:
                 return self._index[candidate]
         return None
 
-    def _kept_array_row(
-        self, array: tuple[str | None, int], members: list[Job], order_of: Callable[[Job], Any]
-    ) -> Row:
-        """The row that was made before if its members are the same, else a new one."""
-        before = self._kept_arrays.get(array)
-        if before is not None:
-            known, row = before
-            is_same = len(known) == len(members) and all(map(operator.is_, known, members))
-            if is_same and row.is_open == (row.key in self.open_arrays):
-                return row
-        known = list(members)
-        row = self._array_row(members, order_of)
-        self._kept_arrays[array] = (known, row)
-        return row
+    def _kept_array_row(self, before: tuple[list[Job], Row] | None, members: list[Job]) -> Row | None:
+        """The row that was made before, if its records are the same."""
+        if before is None:
+            return None
+        known, row = before
+        is_same = len(known) == len(members) and all(map(operator.is_, known, members))
+        return row if is_same and row.is_open == (row.key in self.open_arrays) else None
 
     def _array_row(self, members: list[Job], order_of: Callable[[Job], Any]) -> Row:
         if len(members) == 1:
