@@ -173,6 +173,6 @@ def test_to_the_shell_and_back(program: Start) -> None:
     terminal.wait_for("my jobs")
     before = len(terminal.raw)
     terminal.press("q")
-    terminal.wait_for(lambda shown: re.search(rb"1049l[\s\S]*\\$ ", shown.raw[before:]) is not None)
+    terminal.wait_for(lambda shown: re.search(rb"1049l[\s\S]*\$ ", shown.raw[before:]) is not None)
     terminal.type("exit\r")
     assert terminal.wait_exit() == 0
