@@ -91,9 +91,8 @@ class TfjobtuiApp(App[int]):
 
     def first_rows_shown(self) -> None:
         """What start-up made stays: the collector need not look at it again, which stalls a screen of 50,000 jobs."""
-        gc.enable()
-        gc.collect(0)
         gc.freeze()
+        gc.enable()
         gc.set_threshold(20_000, 50, 1000)
 
     async def on_event(self, event: events.Event) -> None:

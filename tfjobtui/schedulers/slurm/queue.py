@@ -187,7 +187,8 @@ class QueueReader:
         return some_missing or has_failed(done)
 
     def _has_rows(self, done: Completed) -> bool:
-        return not done.stdout.replace(b"CLUSTER:", b"").strip() or b"\x1f" in done.stdout
+        # First what is found at once: the other goes through 20 MB of a long queue.
+        return b"\x1f" in done.stdout or not done.stdout.replace(b"CLUSTER:", b"").strip()
 
     async def _read(self, done: Completed, shape: Layout, everyone: bool) -> QueueAnswer:
         if self._reader.shape != shape:
@@ -196,8 +197,10 @@ class QueueReader:
         taken_at_s = time.time()
         reading = Reading()
         known = self._rows.get(everyone) or self._take_warm()
+        # The first rows are waited for; later a rest lets the threads of keys and screen have the interpreter.
+        rest_s = 0.001 if everyone in self._rows else 0.0
         for _ in self._reader.steps(done.stdout, reading, known):
-            await asyncio.sleep(0)
+            await asyncio.sleep(rest_s)
         self._rows[everyone] = reading.rows
         return QueueAnswer(tuple(reading.jobs), taken_at_s, done.duration_s, tuple(reading.problems))
 

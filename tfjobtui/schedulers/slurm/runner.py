@@ -104,7 +104,7 @@ class Runner:
 
 def has_failed(done: Completed) -> bool:
     """Whether a query gave no answer: several commands end with 0 after an error."""
-    return done.returncode != 0 or (not done.stdout.strip() and bool(done.stderr.strip()))
+    return done.returncode != 0 or (bool(done.stderr.strip()) and not done.stdout.strip())
 
 
 class SingleFlight(Generic[Answer]):
