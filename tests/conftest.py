@@ -27,7 +27,7 @@ def _clean_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytes
         if name.startswith(SLURM_PREFIXES) and name != "SLURM_CONF":
             monkeypatch.delenv(name)
     base = tmp_path_factory.mktemp("xdg")
-    for kind in ("CONFIG", "STATE", "CACHE"):
+    for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
         folder = base / kind.lower()
         folder.mkdir()
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))

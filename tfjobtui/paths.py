@@ -30,6 +30,11 @@ def state_dir() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "tfjobtui"
 
 
+def data_dir() -> Path:
+    """Where what was installed for the user is kept: the trainer's environment."""
+    return _base("XDG_DATA_HOME", ".local/share") / "tfjobtui"
+
+
 def is_folder(path: str | Path) -> bool:
     """Whether it is a folder; `Path.is_dir` raises where a folder above it may not be entered."""
     return os.path.isdir(path)  # noqa: PTH112

@@ -157,6 +157,11 @@ def _add_submission(add: Any) -> None:
         dest="settings",
         help="a template's parameter",
     )
+    submit.add_argument(
+        "--set-up",
+        action="store_true",
+        help="where jobs run on this machine and TensorFlow is missing: install it first, as a job",
+    )
     _dry_run(submit)
     group = submit.add_argument_group("options of sbatch")
     for short, long, text in SBATCH_OPTIONS:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from tfjobtui.actions import resubmit
+from tfjobtui.actions import resubmit, trainer_setup
 from tfjobtui.actions.command_log import CommandLog
 from tfjobtui.actions.personal_defaults import personal_defaults
 from tfjobtui.actions.resubmit import ResubmitPlan
@@ -49,21 +49,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _submit(options: argparse.Namespace, config: Config) -> int:
-    plan = _plan(options, config)
+    template = _template(options, config)
+    plan = _plan(options, config, template)
     if options.dry_run:
         _show(plan)
         return 0
     scheduler = open_scheduler(config, options.clusters)
-    _tell(asyncio.run(_make(scheduler, plan)))
+    for outcome in asyncio.run(_make(scheduler, plan, template, sets_up=options.set_up)):
+        _tell(outcome)
     return 0
 
 
-def _plan(options: argparse.Namespace, config: Config) -> SubmitPlan:
+def _plan(options: argparse.Namespace, config: Config, template: Template | None) -> SubmitPlan:
     """What is to be submitted: a template by its name, or a script by its path."""
     given = sbatch_options(options)
     cluster = _one_cluster(options, config)
     work_dir = str(Path.cwd())
-    template = _template(options, config)
     if template is None:
         path = Path(options.what)
         return plan_script(path, given, options.script_arguments, work_dir, cluster)
@@ -123,11 +124,49 @@ def _one_cluster(options: argparse.Namespace, config: Config) -> str | None:
     return names[0] if names else None
 
 
-async def _make(scheduler: Scheduler, plan: SubmitPlan) -> SubmitOutcome:
+async def _make(
+    scheduler: Scheduler, plan: SubmitPlan, template: Template | None, *, sets_up: bool
+) -> list[SubmitOutcome]:
+    """Submit it, where TensorFlow is missing and wanted after the job that installs it."""
+    outcomes: list[SubmitOutcome] = []
+
+    async def send(some: SubmitPlan) -> SubmitOutcome:
+        outcome = await submit(scheduler, RunRecords.default(), CommandLog.default(), some)
+        outcomes.append(outcome)
+        return outcome
+
     try:
-        return await submit(scheduler, RunRecords.default(), CommandLog.default(), plan)
+        if template is not None and scheduler.capabilities.runs_here:
+            plan = await _with_trainer(scheduler, plan, template, send, sets_up=sets_up)
+        await send(plan)
     finally:
         await scheduler.close()
+    return outcomes
+
+
+async def _with_trainer(
+    scheduler: Scheduler,
+    plan: SubmitPlan,
+    template: Template,
+    send: Callable[[SubmitPlan], Awaitable[SubmitOutcome]],
+    *,
+    sets_up: bool,
+) -> SubmitPlan:
+    """The plan as it can run here: with the environment that was installed before, or after installing it."""
+    if known := trainer_setup.known_values(template):
+        if plan.values.get("VENV") or plan.values.get("MODULES"):
+            return plan
+        return trainer_setup.with_environment(plan, Path(known["VENV"]))
+    if not await trainer_setup.is_missing(template, plan.values):
+        return plan
+    found = trainer_setup.set_up(catalogue.load([catalogue.shipped_folder()]), plan.work_dir)
+    size = f"about {trainer_setup.SIZE_GB} GB"
+    question = f"TensorFlow was not found for the trainer. Install it first, as a job ({size})?"
+    if found is None or not (sets_up or (sys.stdin.isatty() and confirm(question, yes=False))):
+        complain("TensorFlow was not found for the trainer", "`--set-up` installs it first, as a job.")
+        return plan
+    job_id = trainer_setup.running_set_up((await scheduler.jobs()).jobs)
+    return trainer_setup.after(plan, job_id or (await send(found.plan)).submitted.id, found.folder)
 
 
 def _show(plan: SubmitPlan) -> None:

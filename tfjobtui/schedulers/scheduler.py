@@ -47,6 +47,8 @@ class Capabilities:
     hold: Capability = YES
     requeue: Capability = YES
     update: Capability = YES
+    runs_here: bool = False
+    """Jobs run on this machine, so that what is not installed here is not there for them either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from tfjobtui.ui.selection import Selection, select
 if TYPE_CHECKING:
     from textual.app import App
 
-    from tfjobtui.actions.submit import SubmitOutcome
+    from tfjobtui.actions.submit import SubmitOutcome, SubmitPlan
+    from tfjobtui.templates.catalogue import Template
     from tfjobtui.ui.services import Services
     from tfjobtui.ui.submit_form import FormState
 
@@ -114,7 +115,6 @@ class JobActions:
 
     async def submit(self) -> Submitted | None:
         """Fill in a template and submit it. After a refusal the form comes back as it was."""
-        from tfjobtui.actions.submit import SubmitPlan, submit
         from tfjobtui.templates import catalogue
         from tfjobtui.ui.screens.submit import SubmitScreen
 
@@ -128,10 +128,28 @@ class JobActions:
             plan: SubmitPlan | None = await self._app.push_screen_wait(screen)
             if plan is None:
                 return None
-            call = submit(scheduler, self._services.records, self._services.command_log, plan)
-            submitted = await self._submitted(call)
+            submitted = await self._submit_plan(plan, templates)
             if submitted is not None:
                 return submitted
+
+    async def _submit_plan(self, plan: SubmitPlan, templates: Sequence[Template]) -> Submitted | None:
+        """Submit it, where TensorFlow is missing after a job that installs it."""
+        from tfjobtui.actions.submit import submit
+        from tfjobtui.ui.trainer_offer import with_trainer
+
+        services = self._services
+
+        async def send(some: SubmitPlan) -> Submitted | None:
+            return await self._submitted(
+                submit(services.scheduler, services.records, services.command_log, some)
+            )
+
+        try:
+            ready = await with_trainer(self._app, services, plan, templates, send)
+        except TfjobtuiError as error:
+            await self._explain("Not submitted", str(error))
+            return None
+        return await send(ready) if ready is not None else None
 
     async def resubmit(self, row: Row) -> Submitted | None:
         """Submit the same again: of an array's row the array, of one of its tasks that task."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tfjobtui.actions.fields import time_limit
@@ -122,13 +122,20 @@ _INSTEAD = {
 """A usual field is left out where the template says the same with one of these."""
 
 
-def fields_of(template: Template, partitions: tuple[str, ...] = ()) -> tuple[FormField, ...]:
-    """The form of a template: the folder, the options, the parameters that are shown."""
-    return (*_options(template, partitions), *map(_parameter, _shown(template)), _folder_field())
+def fields_of(
+    template: Template, partitions: tuple[str, ...] = (), known: Mapping[str, str] | None = None
+) -> tuple[FormField, ...]:
+    """The form of a template: the folder, the options, the parameters that are shown.
 
-
-def _shown(template: Template) -> Iterator[Parameter]:
-    return (parameter for parameter in template.parameters if parameter.is_shown)
+    `known` are values of parameters that this machine offers, in place of the template's own.
+    """
+    own = known or {}
+    parameters = (
+        replace(item, default=own.get(item.name, item.default))
+        for item in template.parameters
+        if item.is_shown
+    )
+    return (*_options(template, partitions), *map(_parameter, parameters), _folder_field())
 
 
 def written(template: Template) -> dict[str, str]:

@@ -18,6 +18,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Static
 
 from tfjobtui.actions.submit import SubmitPlan
+from tfjobtui.actions.trainer_setup import known_values
 from tfjobtui.errors import QueryError, TfjobtuiError
 from tfjobtui.model.text import printable
 from tfjobtui.schedulers.scheduler import Scheduler
@@ -201,7 +202,7 @@ class SubmitScreen(Dialog[SubmitPlan]):
         if template is not None:
             self._state.template = str(template.path)
         usable = template is not None and not template.error
-        self._fields = fields_of(template, self._partitions) if template is not None and usable else ()
+        self._fields = self._fields_of(template) if template is not None and usable else ()
         label = _template_line(template) if template is not None else "there is no template"
         self.query_one("#template", Button).label = Content(f" {label} ▾ (F3) ")
         form = self.query_one("#form", VerticalScroll)
@@ -213,6 +214,10 @@ class SubmitScreen(Dialog[SubmitPlan]):
         (entries.first() if entries else self.query_one("#template")).focus()
         self._show()
 
+    def _fields_of(self, template: Template) -> tuple[FormField, ...]:
+        known = known_values(template) if self._scheduler.capabilities.runs_here else {}
+        return fields_of(template, self._partitions, known)
+
     @work(exclusive=True, group="partitions")
     async def _read_partitions(self) -> None:
         """The partitions to choose from; where they cannot be had, the field takes any text."""
@@ -223,7 +228,7 @@ class SubmitScreen(Dialog[SubmitPlan]):
         usual = [item.name for item in found if item.is_default]
         self._partitions = (*usual, *(item.name for item in found if not item.is_default))
         if self._template is not None and not self._template.error:
-            self._fields = fields_of(self._template, self._partitions)
+            self._fields = self._fields_of(self._template)
             by_id = {item.id: item for item in self._fields}
             for row in self.query(FieldRow):
                 row.show_item(by_id[row.item.id])
