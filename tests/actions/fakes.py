@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from tfjobtui.errors import QueryError
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import Job
+from tfjobtui.model.node import Node
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.scheduler import (
     ActionResult,
@@ -57,6 +58,7 @@ class FakeScheduler:
         self.submitted_id = JobId(4711)
         self.submit_error: Exception | None = None
         self.accounting_error: QueryError | None = None
+        self.node_list: tuple[Node, ...] = ()
         self.capabilities = Capabilities("fake", "22.05.8")
         self.closed = False
 
@@ -132,6 +134,9 @@ class FakeScheduler:
 
     async def partitions(self) -> tuple[Partition, ...]:
         return ()
+
+    async def nodes(self) -> tuple[Node, ...]:
+        return self.node_list
 
     def shell_argv(self, target: Target, node: str | None = None) -> tuple[str, ...]:
         return ("true",)

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from tfjobtui.cli.output import cells, confirm, fit, print_pairs, print_table
+from tfjobtui.cli.output import confirm, print_pairs, print_table
+from tfjobtui.model.text import cells, fit
 
 
 @pytest.mark.parametrize(("text", "width"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("×", 1), ("", 0)])

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tfjobtui.model.ids import JobId
+from tfjobtui.model.node import NodeState
 from tfjobtui.schedulers.scheduler import PriorityFactor, Target
 from tfjobtui.schedulers.slurm.failures import known_failure, last_words
 from tfjobtui.schedulers.slurm.refusals import Complaint, complaints, explained, is_about
@@ -22,13 +23,73 @@ def test_a_node_counts_once_whatever_its_partitions_and_the_length_of_its_name()
     name = "a-host-name-of-more-than-twenty-characters"
     gres, used = "gpu:a100:4(S:0-1)", "gpu:a100:3(IDX:0-2)"
     nodes = parse_nodes(
-        rows((name, "gpu*", "mixed", gres, used), (name, "short", "mixed", gres, used),
-             ("cpu01", "short", "idle", "(null)", "gpu:0"))
-    )  # fmt: skip
+        rows(
+            (name, "gpu*", "mixed", "6/10/0/16", "256000", "8192", gres, used, "a100", "none"),
+            (name, "short", "mixed", "6/10/0/16", "256000", "8192", gres, used, "a100", "none"),
+            (
+                "cpu01",
+                "short",
+                "drained*",
+                "0/0/16/16",
+                "64000",
+                "0",
+                "(null)",
+                "gpu:0",
+                "(null)",
+                "bad disk",
+            ),
+        )
+    )
     assert [node.name for node in nodes] == [name, "cpu01"]
     assert nodes[0].partitions == ("gpu", "short")
     assert (nodes[0].gpus.count, nodes[0].gpus_used.count, nodes[0].gpus_free) == (4, 3, 1)
     assert sum(node.gpus.count for node in nodes) == 4
+    assert (nodes[0].cpus_used, nodes[0].cpus, nodes[0].memory_used_bytes) == (6, 16, 8 << 30)
+    assert [node.state.takes_jobs for node in nodes] == [True, False]
+    assert [node.reason for node in nodes] == ["", "bad disk"]
+
+
+def test_nodes_of_several_clusters_may_have_one_name() -> None:
+    row = ("n1", "gpu*", "idle", "0/8/0/8", "1000", "0", "gpu:2", "gpu:0", "(null)", "none")
+    nodes = parse_nodes(f"CLUSTER: slate\n{rows(row)}\nCLUSTER: chalk\n{rows(row, row)}")
+    assert [(node.cluster, node.name) for node in nodes] == [("slate", "n1"), ("chalk", "n1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "takes_jobs"),
+    [
+        ("idle", {"IDLE"}, True),
+        ("mix", {"MIXED"}, True),
+        ("mixed-", {"MIXED", "PLANNED"}, True),
+        ("IDLE+CLOUD+POWERED_DOWN", {"IDLE", "CLOUD", "POWERED_DOWN"}, True),
+        ("idle~", {"IDLE", "POWERED_DOWN"}, True),
+        ("MIXED+DRAIN+PLANNED*", {"MIXED", "DRAIN", "PLANNED", "NOT_RESPONDING"}, False),
+        ("drng", {"DRAIN"}, False),
+        ("down*", {"DOWN", "NOT_RESPONDING"}, False),
+        ("inval", {"INVAL"}, False),
+        ("alloc$", {"ALLOCATED", "MAINT"}, False),
+    ],
+)
+def test_the_states_of_a_node(text: str, words: set[str], takes_jobs: bool) -> None:
+    state = NodeState.of(text)
+    assert state.words == words
+    assert state.takes_jobs == takes_jobs
+
+
+@pytest.mark.parametrize(
+    ("gpus", "used", "free"),
+    [
+        ("gpu:a100:4", "gpu:a100:3(IDX:0-2)", {"a100": 1}),
+        ("gpu:a100:4,gpu:v100:2", "gpu:(null):5(IDX:0-4)", {"a100": 0, "v100": 1}),
+        ("gpu:4", "gpu:(null):1(IDX:0)", {None: 3}),
+        ("(null)", "gpu:0", {}),
+    ],
+)
+def test_free_gpus_by_type(gpus: str, used: str, free: dict[str | None, int]) -> None:
+    row = ("n1", "gpu", "mixed", "0/8/0/8", "1000", "0", gpus, used, "(null)", "none")
+    (node,) = parse_nodes(rows(row))
+    assert dict(node.gpus_free_by_type) == free
+    assert sum(free.values()) == node.gpus_free
 
 
 def test_partitions() -> None:

@@ -346,6 +346,9 @@ async def test_partitions_and_nodes(bench: Bench) -> None:
     nodes = await bench.slurm.nodes()
     assert sorted(node.name for node in nodes) == ["cpu01", "cpu02", "gpu01", "gpu02", "v100"]
     assert sum(node.gpus.count for node in nodes) == 10
+    gpu01 = next(node for node in nodes if node.name == "gpu01")
+    assert (gpu01.cpus, gpu01.memory_bytes, gpu01.features) == (16, 256000 << 20, "a100")
+    assert all(node.state.takes_jobs and not node.reason for node in nodes)
 
 
 async def test_usage_of_a_running_job(bench: Bench) -> None:

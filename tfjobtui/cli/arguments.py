@@ -105,6 +105,7 @@ def build() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[common], allow_abbrev=False)
 
     _add_reading(add)
+    _add_cluster(add)
     _add_submission(add)
     _add_control(add)
     _json(add("doctor", "what was found on this machine, what is missing, and what to do"))
@@ -142,6 +143,14 @@ def _add_reading(add: Any) -> None:
     logs.add_argument(
         "-n", "--lines", type=_count, metavar="N", help="the last N lines only (10 with --follow, else all)"
     )
+
+
+def _add_cluster(add: Any) -> None:
+    cluster = add("cluster", "partitions and nodes: what is free, and whose jobs hold the rest")
+    cluster.add_argument(
+        "--who", action="store_true", help="everybody's jobs beside the nodes, not only yours"
+    )
+    _json(cluster)
 
 
 def _add_submission(add: Any) -> None:

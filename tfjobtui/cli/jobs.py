@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from tfjobtui.cli import json_output
 from tfjobtui.cli.context import find_job, open_scheduler
-from tfjobtui.cli.output import cells, complain, fit, print_json, print_pairs, print_row, width_of
+from tfjobtui.cli.output import complain, print_json, print_pairs, print_row, width_of
 from tfjobtui.cli.setup import load_config
 from tfjobtui.config import Config, check_columns
 from tfjobtui.diagnosis import ending, waiting
 from tfjobtui.errors import QueryError, TfjobtuiError, UsageError
 from tfjobtui.model.job import Job
-from tfjobtui.model.text import printable
+from tfjobtui.model.text import cells, fit, printable
 from tfjobtui.model.units import clock, duration, size
 from tfjobtui.monitor.columns import COLUMNS, DEFAULT_COLUMNS, default_key, lay_out
 from tfjobtui.monitor.filter import parse_filter

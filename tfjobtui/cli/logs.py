@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tfjobtui.actions import logfiles
 from tfjobtui.cli.context import find_job, open_scheduler
-from tfjobtui.cli.output import cells, complain, fit, uses_colour, width_of
+from tfjobtui.cli.output import complain, uses_colour, width_of
 from tfjobtui.cli.setup import load_config
 from tfjobtui.errors import FormatError, QueryError, TfjobtuiError
 from tfjobtui.logs.lines import LogLine, Style
@@ -26,6 +26,7 @@ from tfjobtui.logs.terminal_line import ShownLine, TerminalLines
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import Job
 from tfjobtui.model.stream import Stream
+from tfjobtui.model.text import cells, fit
 from tfjobtui.schedulers.scheduler import Scheduler
 
 _PIECE_BYTES = 1 << 20

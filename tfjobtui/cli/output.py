@@ -7,12 +7,11 @@ import os
 import shlex
 import shutil
 import sys
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from tfjobtui.errors import UsageError
-from tfjobtui.model.text import printable
+from tfjobtui.model.text import cells, fit, printable
 
 JSON_VERSION = 1
 """Grows when a key of the output for programs changes its meaning or goes."""
@@ -56,39 +55,6 @@ def confirm(question: str, *, yes: bool, commands: Sequence[Sequence[str]] = ())
         print(f"… {len(commands) - _MOST_COMMANDS} more commands like these", file=sys.stderr)
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
-
-
-def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells_of(char) for char in text)
-
-
-def _cells_of(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
-
-
-def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Cut or pad a text to `width` cells; a cut is marked with `…`."""
-    have = cells(text)
-    if have > width:
-        text = _cut(text, width)
-        have = cells(text)
-    blanks = " " * (width - have)
-    return blanks + text if right else text + blanks
-
-
-def _cut(text: str, width: int) -> str:
-    kept, used = [], 0
-    for char in text:
-        used += _cells_of(char)
-        if used > width - 1:
-            break
-        kept.append(char)
-    return "".join(kept) + "…" if width > 0 else ""
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = ()) -> None:

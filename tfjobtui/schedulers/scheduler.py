@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import ExitCode, Job
+from tfjobtui.model.node import Node
 from tfjobtui.model.state import JobState
 from tfjobtui.model.units import stamp
 
@@ -305,6 +306,10 @@ class Inventory(Protocol):
     """What the cluster has."""
 
     async def partitions(self) -> tuple[Partition, ...]: ...
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """The nodes, each once, in the scheduler's order."""
+        ...
 
 
 class Steps(Protocol):

@@ -32,8 +32,30 @@ TOKEN_VARIABLE = "TFJOBTUI_LOCAL_TOKEN"
 """In the environment of everything that a start of a job runs."""
 
 _NETWORK = frozenset(
-    "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph afs 9p glusterfs orangefs pvfs2 panfs wekafs "
-    "fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.rclone fuse.juicefs".split()
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "ceph",
+        "afs",
+        "9p",
+        "glusterfs",
+        "orangefs",
+        "pvfs2",
+        "panfs",
+        "wekafs",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.ceph",
+        "fuse.s3fs",
+        "fuse.rclone",
+        "fuse.juicefs",
+    }
 )
 
 

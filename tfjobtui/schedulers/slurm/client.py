@@ -38,7 +38,7 @@ from tfjobtui.schedulers.slurm.scontrol_config import SiteConfig, parse_config
 from tfjobtui.schedulers.slurm.settings import Commands, SlurmSettings, discover
 
 if TYPE_CHECKING:
-    from tfjobtui.schedulers.slurm.sinfo import Node
+    from tfjobtui.model.node import Node
     from tfjobtui.schedulers.slurm.sstat import StepUsage
 
 OLDEST = (22, 5)

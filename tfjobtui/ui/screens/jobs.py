@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -100,6 +101,9 @@ class JobsScreen(Screen[None]):
         _bind("y", "copy", "Copy id", "copy", "Copy the job's id, or the ids of the marked jobs"),
         _bind("e", "edit", "Edit", "edit", "Open the log in view, or else the job's script, in $EDITOR"),
         _bind("D", "forget", "Clear ended", "forget", "Take the ended jobs off the list"),
+        _bind(
+            "i", "cluster", "Cluster", "cluster", "Partitions and nodes: what is free, and who holds the rest"
+        ),
         _bind(
             "at",
             "command_log",
@@ -487,6 +491,12 @@ class JobsScreen(Screen[None]):
         from tfjobtui.ui.screens.command_log import CommandLogScreen
 
         self.app.push_screen(CommandLogScreen(self.services.command_log))
+
+    def action_cluster(self) -> None:
+        from tfjobtui.ui.screens.cluster import ClusterScreen
+
+        own = tuple(self.services.poller.own.jobs.values())
+        self.app.push_screen(ClusterScreen(self.services.scheduler, own, getpass.getuser()))
 
     def _select_submitted(self) -> None:
         """Put the cursor on the job that was just submitted, once it is in the list, and follow its log."""
