@@ -9,6 +9,7 @@ TfjobtuiError                 has a message for the user and a hint what to do
 │   ├── CommandTimeoutError
 │   └── CommandFailedError    it ended with an error; its own words are kept
 ├── QueryError                a query gave no answer; what was known stays known
+│   └── StoreError            the embedded scheduler's own file
 ├── ActionError               an action was refused; the scheduler's own words are kept
 │   └── SubmissionError
 └── FormatError               text that does not have the form its reader expects
@@ -72,6 +73,10 @@ class CommandFailedError(CommandError):
 
 class QueryError(TfjobtuiError):
     """A query of the scheduler gave no answer; nothing may be concluded about any job."""
+
+
+class StoreError(QueryError):
+    """The file of the embedded scheduler's jobs cannot be read or written; the message says why."""
 
 
 class ActionError(TfjobtuiError):

@@ -257,3 +257,17 @@ def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd
         raise _not_started(argv, error, cwd) from error
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def detached(argv: Sequence[str], *, env: Mapping[str, str], log: str) -> None:
+    """Start a command that goes on without us: in a session of its own, nobody's child, its output in a file.
+
+    Raises:
+        CommandNotFoundError: the shell that puts it into the background could not be started.
+    """
+    # The shell ends at once, so that the command is nobody's to wait for; it cannot say whether it exists.
+    words = ("/bin/sh", "-c", 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &', "sh", log, *argv)
+    try:
+        subprocess.run(words, env=dict(env), cwd="/", start_new_session=True, check=False)
+    except OSError as error:
+        raise _not_started(words, error, "/") from error

@@ -15,6 +15,7 @@ from tfjobtui.schedulers.scheduler import (
     Capabilities,
     CommandRecord,
     EndedJob,
+    Forecast,
     JobDetails,
     Partition,
     PriorityFactor,
@@ -58,6 +59,7 @@ class FakeScheduler:
         self.submitted_id = JobId(4711)
         self.submit_error: Exception | None = None
         self.accounting_error: QueryError | None = None
+        self.forecasts: list[Forecast | Exception] = []
         self.node_list: tuple[Node, ...] = ()
         self.capabilities = Capabilities("fake", "22.05.8")
         self.closed = False
@@ -120,6 +122,13 @@ class FakeScheduler:
             ("sbatch", *request.options, request.script_path, *request.arguments), 2000.0, 0.1, 0
         )
         return Submitted(self.submitted_id, request.cluster, "", record)
+
+    async def forecast(self, request: SubmitRequest) -> Forecast:
+        self.calls.append(("forecast", request))
+        answer = self.forecasts.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def stored_script(self, target: Target) -> StoredScript | None:
         self.calls.append(("stored_script", str(target.id)))

@@ -48,6 +48,8 @@ class Capabilities:
     hold: Capability = YES
     requeue: Capability = YES
     update: Capability = YES
+    forecast: Capability = YES
+    """When something would start can be asked without submitting it."""
     runs_here: bool = False
     """Jobs run on this machine, so that what is not installed here is not there for them either."""
 
@@ -205,6 +207,23 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Forecast:
+    """When and where a job would start if it were submitted now.
+
+    `start_s` is a moment. `preempts` are the ids of jobs that it would put aside. `messages` are the
+    scheduler's and the site's other remarks.
+    """
+
+    start_s: float
+    nodes: str
+    partition: str
+    cpus: int | None
+    preempts: tuple[str, ...]
+    messages: str
+    command: CommandRecord
+
+
+@dataclass(frozen=True, slots=True)
 class StoredScript:
     """A job's script as it can be had back; `source` says from where, `missing` what is not in it.
 
@@ -286,6 +305,14 @@ class Submission(Protocol):
 
         Raises:
             SubmissionError: it was refused, or it is not known whether it was taken; the message says which.
+        """
+        ...
+
+    async def forecast(self, request: SubmitRequest) -> Forecast:
+        """Ask when and where it would start, without submitting it.
+
+        Raises:
+            SubmissionError: it would be refused, or nothing is known; the message says which.
         """
         ...
 

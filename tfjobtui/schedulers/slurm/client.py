@@ -19,6 +19,7 @@ from tfjobtui.schedulers.scheduler import (
     Capabilities,
     Capability,
     EndedJob,
+    Forecast,
     JobDetails,
     Partition,
     PriorityFactor,
@@ -75,6 +76,7 @@ class SlurmScheduler:
             shell=self._needs("srun"),
             priority=self._needs("sprio") if site.has_priorities else basic,
             submit=self._needs("sbatch"),
+            forecast=self._needs("sbatch"),
             hold=scontrol,
             requeue=scontrol,
             update=scontrol,
@@ -201,6 +203,11 @@ class SlurmScheduler:
         from tfjobtui.schedulers.slurm import submission
 
         return await submission.submit(self._runner, request)
+
+    async def forecast(self, request: SubmitRequest) -> Forecast:
+        from tfjobtui.schedulers.slurm import submission
+
+        return await submission.forecast(self._runner, request)
 
     # What was, and what there is
 

@@ -6,8 +6,15 @@ import os
 import time
 
 from tfjobtui.errors import CommandError, CommandTimeoutError, QueryError, SubmissionError
-from tfjobtui.schedulers.scheduler import CommandRecord, StoredScript, SubmitRequest, Submitted, Target
-from tfjobtui.schedulers.slurm import argv, environment
+from tfjobtui.schedulers.scheduler import (
+    CommandRecord,
+    Forecast,
+    StoredScript,
+    SubmitRequest,
+    Submitted,
+    Target,
+)
+from tfjobtui.schedulers.slurm import argv, environment, start_test
 from tfjobtui.schedulers.slurm.accounting import AccountingReader, since_option
 from tfjobtui.schedulers.slurm.failures import last_words
 from tfjobtui.schedulers.slurm.refusals import explained
@@ -45,6 +52,36 @@ async def submit(runner: Runner, request: SubmitRequest) -> Submitted:
     record = CommandRecord(done.argv, started_at_s, done.duration_s, done.returncode, said)
     messages = "\n".join(part for part in (taken.remarks, done.stderr_text) if part)
     return Submitted(taken.id, taken.cluster or request.cluster, messages, record)
+
+
+async def forecast(runner: Runner, request: SubmitRequest) -> Forecast:
+    """Ask `sbatch --test-only` in the request's folder.
+
+    Raises:
+        SubmissionError: see `Submission.forecast`.
+    """
+    env = environment.without_slurm() | dict(request.environment) | {"SLURM_TIME_FORMAT": "%s"}
+    script = os.path.abspath(request.script_path)  # noqa: PTH100 - it shall not resolve links
+    words = argv.submit(("--test-only", *request.options), script, request.arguments, cluster=request.cluster)
+    started_at_s = time.time()
+    try:
+        done = await runner.act("sbatch", words, env=env, cwd=request.work_dir or None)
+    except CommandError as error:
+        raise SubmissionError(f"{error.message}.", error.hint, argv=error.argv) from error
+    said = "\n".join(part for part in (done.stdout_text.strip(), done.stderr_text) if part)
+    answer = start_test.parse_answer(said) if done.returncode == 0 else None
+    if answer is None:
+        message, hint = _refusal(done.returncode or 1, said)
+        raise SubmissionError(message, hint, argv=done.argv, returncode=done.returncode, said=said)
+    return Forecast(
+        answer.start_s,
+        answer.nodes,
+        answer.partition,
+        answer.cpus,
+        answer.preempts,
+        answer.remarks,
+        CommandRecord(done.argv, started_at_s, done.duration_s, done.returncode, said),
+    )
 
 
 def _refusal(returncode: int, said: str) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""One machine's figures: NVML's, and those of processes."""
