@@ -35,6 +35,7 @@ class JobRequest:
     name: str
     command: str
     work_dir: str
+    submit_dir: str = ""
     arguments: tuple[str, ...] = ()
     script_is_wrapped: bool = False
     stdout: str = ""
