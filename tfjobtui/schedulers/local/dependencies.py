@@ -154,6 +154,11 @@ def _is_bad(row: JobRecord) -> bool:
     return row.state.is_terminal and row.state is not JobState.COMPLETED
 
 
+def job_numbers(text: str) -> tuple[int, ...]:
+    """The jobs that a dependency names."""
+    return tuple(term.job for term in parse(text).terms if term.job) if text else ()
+
+
 def corresponding(dependency: str) -> tuple[int, ...]:
     """The arrays that tasks wait for one by one (`aftercorr`)."""
     if "aftercorr" not in dependency:

@@ -8,6 +8,7 @@ on a network one, where WAL's shared memory does not work, it keeps a rollback j
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ from typing import Any
 
 from tfjobtui.errors import StoreError
 from tfjobtui.model.ids import JobId, TaskSet
+from tfjobtui.model.job import ExitCode
 from tfjobtui.model.state import JobState
 from tfjobtui.paths import make_private
 from tfjobtui.schedulers.local import rows
@@ -150,8 +152,6 @@ class Store:
 
     def runs(self, raw_id: int) -> tuple[tuple[float | None, Ending], ...]:
         """The runs of a requeued job before its last one: when each started, and how it ended."""
-        import json
-
         with self._lock, _told(self.place.database):
             found = self._db.execute(
                 "SELECT start_s, ending FROM runs WHERE job = ? ORDER BY rowid", (raw_id,)
@@ -225,11 +225,9 @@ class Store:
 
     def finish(self, raw_id: int, token: str, ending: Ending) -> bool:
         """Keep how this start ended; `False` where that is known already."""
-        import json
-
         with self.transaction() as db:
             found = db.execute(
-                "SELECT start_s, restarts FROM jobs WHERE id = ? AND token = ?"
+                "SELECT start_s, restarts, held FROM jobs WHERE id = ? AND token = ?"
                 " AND state IN ('CONFIGURING', 'RUNNING', 'COMPLETING')",
                 (raw_id, token),
             ).fetchone()
@@ -238,7 +236,9 @@ class Store:
             if ending.back_to_queue:
                 value = json.dumps(rows.ending_value(ending))
                 db.execute("INSERT INTO runs VALUES (?, ?, ?)", (raw_id, found["start_s"], value))
-                self._put_back(raw_id, found["restarts"] + 1, ending)
+                self._put_back(
+                    raw_id, found["restarts"] + 1, replace(ending, hold=ending.hold or found["held"])
+                )
             else:
                 self._end(raw_id, ending)
         return True
@@ -248,7 +248,7 @@ class Store:
             raw_id,
             state="PENDING",
             reason="JobHeldUser" if ending.hold else "",
-            held=int(ending.hold),
+            held=int(bool(ending.hold)),
             restarts=restarts,
             submit_s=ending.end_s,
             eligible_s=ending.end_s,
@@ -262,8 +262,6 @@ class Store:
         )
 
     def _end(self, raw_id: int, ending: Ending) -> None:
-        import json
-
         steps = json.dumps([rows.step_value(step) for step in ending.steps]) if ending.steps else None
         self.put(
             raw_id,
@@ -276,6 +274,28 @@ class Store:
             steps=steps,
             shepherd=None,
         )
+
+    def run_again(self, raw_id: int, *, hold: bool, now_s: float) -> bool:
+        """Let a job that has ended wait again; `False` where it has not ended."""
+        with self.transaction() as db:
+            record = self.get(raw_id)
+            if record is None or not record.state.is_terminal:
+                return False
+            ending = Ending(
+                state=record.state,
+                exit_code=record.exit_code or ExitCode(0),
+                end_s=record.end_s or now_s,
+                reason=record.reason,
+                back_to_queue=True,
+                hold=hold,
+                usage=record.usage,
+                steps=record.steps,
+            )
+            value = json.dumps(rows.ending_value(ending))
+            db.execute("INSERT INTO runs VALUES (?, ?, ?)", (raw_id, record.start_s, value))
+            self._put_back(raw_id, record.restarts + 1, replace(ending, end_s=now_s))
+            self.put(raw_id, usage=None, steps=None, cancelled_by_uid=None)
+        return True
 
     # -- what users ask for ---------------------------------------------------------------
 
