@@ -108,6 +108,7 @@ def build() -> argparse.ArgumentParser:
     _add_cluster(add)
     _add_submission(add)
     _add_control(add)
+    _add_local(add)
     _json(add("doctor", "what was found on this machine, what is missing, and what to do"))
     return parser
 
@@ -184,6 +185,18 @@ def _add_submission(add: Any) -> None:
     _dry_run(resubmit)
     _yes(resubmit)
     _json(add("templates", "list the templates"))
+
+
+def _add_local(add: Any) -> None:
+    local = add(
+        "local", "the local scheduler's own commands: sbatch, squeue, scancel, scontrol, srun, sacct …"
+    )
+    local.add_argument(
+        "local_command", metavar="COMMAND", help="a command, or `path`: the folder that has them"
+    )
+    local.add_argument(
+        "local_arguments", nargs=argparse.REMAINDER, metavar="…", help="its options and arguments"
+    )
 
 
 def _add_control(add: Any) -> None:

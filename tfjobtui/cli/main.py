@@ -65,6 +65,10 @@ def _command(options: argparse.Namespace) -> int:
         from tfjobtui.cli import jobs
 
         return jobs.run(options)
+    if command == "local":
+        from tfjobtui.cli import local
+
+        return local.run(options)
     if command == "cluster":
         from tfjobtui.cli import cluster
 

@@ -50,6 +50,8 @@ class Capabilities:
     update: Capability = YES
     forecast: Capability = YES
     """When something would start can be asked without submitting it."""
+    clusters: Capability = YES
+    """Several clusters can be watched (`--clusters`)."""
     runs_here: bool = False
     """Jobs run on this machine, so that what is not installed here is not there for them either."""
 
@@ -238,6 +240,23 @@ class StoredScript:
 
 
 @dataclass(frozen=True, slots=True)
+class StepUsage:
+    """What a step has used until now; `None` is "no figure yet", which is not zero.
+
+    `step` is `batch`, `extern`, `0` …; `cpu_s` the CPU seconds of all its tasks; `peak_rss_bytes` the
+    highest sample of one task.
+    """
+
+    step: str
+    tasks: int | None
+    cpu_s: float | None
+    peak_rss_bytes: int | None
+    memory_bytes: int | None
+    gpu_percent: int | None = None
+    gpu_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PriorityFactor:
     """One term of a waiting job's priority: its weighted value."""
 
@@ -344,6 +363,10 @@ class Steps(Protocol):
 
     def shell_argv(self, target: Target, node: str | None = None) -> tuple[str, ...]:
         """The command that opens a shell inside the job's allocation on that node, in the foreground."""
+        ...
+
+    async def step_usage(self, target: Target) -> tuple[StepUsage, ...]:
+        """What the steps of a running job have used until now; empty where there are no figures yet."""
         ...
 
     def foreground_environment(self) -> Mapping[str, str]:

@@ -30,7 +30,7 @@ def job_of(record: JobRecord, machine: Machine) -> Job:
         name=request.name,
         state=record.state,
         state_text=record.state.long,
-        user=_user(),
+        user=user_name(),
         user_id=os.getuid(),
         reason="" if record.reason == "None" and record.state is not JobState.PENDING else record.reason,
         account=request.account,
@@ -58,7 +58,8 @@ def job_of(record: JobRecord, machine: Machine) -> Job:
     )
 
 
-def _user() -> str:
+def user_name() -> str:
+    """The user's own name, or number where there is none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

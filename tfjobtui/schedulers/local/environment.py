@@ -192,7 +192,7 @@ def step_environment(
         "SLURM_DISTRIBUTION": base.get("SLURM_DISTRIBUTION", "block"),
         "SLURM_SRUN_COMM_HOST": "127.0.0.1",
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
-        "SLURM_UMASK": f"{_umask():04o}",
+        "SLURM_UMASK": f"{umask():04o}",
     }
     if cpus_per_task is not None:
         environment["SLURM_CPUS_PER_TASK"] = str(cpus_per_task)
@@ -201,8 +201,8 @@ def step_environment(
     return environment
 
 
-def _umask() -> int:
-    """This process' mask; it can only be read by setting it, or from /proc."""
+def umask() -> int:
+    """This process' mask for new files; it can only be read by setting it, or from /proc."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Umask:"):
             return int(line.split()[1], 8)

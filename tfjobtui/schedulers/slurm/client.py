@@ -24,6 +24,7 @@ from tfjobtui.schedulers.scheduler import (
     Partition,
     PriorityFactor,
     QueueAnswer,
+    StepUsage,
     StoredScript,
     SubmitRequest,
     Submitted,
@@ -40,7 +41,6 @@ from tfjobtui.schedulers.slurm.settings import Commands, SlurmSettings, discover
 
 if TYPE_CHECKING:
     from tfjobtui.model.node import Node
-    from tfjobtui.schedulers.slurm.sstat import StepUsage
 
 OLDEST = (22, 5)
 """Older releases work as far as they can."""

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tfjobtui.schedulers.scheduler import StepUsage
 from tfjobtui.schedulers.slurm.fields import parse_count, parse_duration, parse_size
 from tfjobtui.schedulers.slurm.tres import parse_tres
 
 FIELDS = ("JobID", "NTasks", "AveCPU", "MaxRSS", "AveRSS", "TRESUsageInTot", "TRESUsageInMax")
-
-
-@dataclass(frozen=True, slots=True)
-class StepUsage:
-    """What a step has used until now; `None` is "no figure yet", which is not zero.
-
-    `step` is `batch`, `extern`, `0` …; `cpu_s` the CPU seconds of all its tasks; `peak_rss_bytes` the
-    highest sample of one task.
-    """
-
-    step: str
-    tasks: int | None
-    cpu_s: float | None
-    peak_rss_bytes: int | None
-    memory_bytes: int | None
-    gpu_percent: int | None = None
-    gpu_memory_bytes: int | None = None
 
 
 def parse_steps(text: str) -> tuple[StepUsage, ...]:

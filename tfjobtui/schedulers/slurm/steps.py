@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from tfjobtui.errors import QueryError
-from tfjobtui.schedulers.scheduler import Target
+from tfjobtui.schedulers.scheduler import StepUsage, Target
 from tfjobtui.schedulers.slurm import argv, environment, sstat
 from tfjobtui.schedulers.slurm.failures import known_failure, query_error
 from tfjobtui.schedulers.slurm.runner import Runner
@@ -27,7 +27,7 @@ def foreground_environment() -> Mapping[str, str]:
     return environment.without_slurm()
 
 
-async def step_usage(runner: Runner, target: Target) -> tuple[sstat.StepUsage, ...]:
+async def step_usage(runner: Runner, target: Target) -> tuple[StepUsage, ...]:
     """What the steps of a running job have used; empty where there are no figures (yet).
 
     Raises:
