@@ -56,6 +56,26 @@ class Slurm(NamedTuple):
     """`squeue` → the path to run in its place."""
 
 
+class Scheduler(NamedTuple):
+    """Which scheduler is used: `auto` takes Slurm where it is, else the embedded one."""
+
+    use: str = "auto"
+
+
+class Local(NamedTuple):
+    """The embedded scheduler: how much of this machine it may use, and its manners.
+
+    `cpus`, `memory` (`"16G"`) and `gpus` are limits; 0 or empty is all there is. `kill_wait_s` lies between TERM
+    and KILL. Ended jobs are kept for `keep_days`.
+    """
+
+    cpus: int = 0
+    memory: str = ""
+    gpus: int = -1
+    kill_wait_s: float = 30.0
+    keep_days: float = 30.0
+
+
 class Table(NamedTuple):
     """The columns in their order (none: the program's choice), and the one to sort by (`-` reverses)."""
 
@@ -92,6 +112,8 @@ class Config(NamedTuple):
 
     poll: Poll = Poll()
     slurm: Slurm = Slurm()
+    scheduler: Scheduler = Scheduler()
+    local: Local = Local()
     table: Table = Table()
     ui: Ui = Ui()
     templates: Templates = Templates()
@@ -181,6 +203,37 @@ def _seconds(least: float, most: float = 86400.0) -> _Reader:
     return read
 
 
+def _whole(least: int) -> _Reader:
+    def read(value: object, _: Path) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise _MisfitError(f"a whole number from {least} on")
+        return value
+
+    return read
+
+
+def _one_of(*names: str) -> _Reader:
+    def read(value: object, _: Path) -> str:
+        if value not in names:
+            raise _MisfitError(f"one of {', '.join(names)}")
+        return str(value)
+
+    return read
+
+
+def _size(value: object, _: Path) -> str:
+    text = value if isinstance(value, str) else ""
+    if not text or not text.rstrip("KMGTkmgt").isdigit() or len(text) - len(text.rstrip("KMGTkmgt")) > 1:
+        raise _MisfitError('a size such as "16G"')
+    return text
+
+
+def _days(value: object, _: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 3650:
+        raise _MisfitError("a number of days from 1 to 3650")
+    return float(value)
+
+
 def _flag(value: object, _: Path) -> bool:
     if not isinstance(value, bool):
         raise _MisfitError("true or false")
@@ -237,6 +290,17 @@ _SECTIONS: dict[str, tuple[type, dict[str, _Reader]]] = {
     "slurm": (
         Slurm,
         {"clusters": _texts, "query_timeout_s": _seconds(1, 600), "action_timeout_s": _seconds(1, 600)},
+    ),
+    "scheduler": (Scheduler, {"use": _one_of("auto", "slurm", "local")}),
+    "local": (
+        Local,
+        {
+            "cpus": _whole(0),
+            "memory": _size,
+            "gpus": _whole(-1),
+            "kill_wait_s": _seconds(0.1, 3600),
+            "keep_days": _days,
+        },
     ),
     "table": (Table, {"columns": _texts, "sort": _text}),
     "ui": (Ui, {"theme": _text, "mouse": _flag}),

@@ -20,6 +20,7 @@ from tfjobtui.schedulers.scheduler import (
     Partition,
     PriorityFactor,
     QueueAnswer,
+    StepUsage,
     StoredScript,
     SubmitRequest,
     Submitted,
@@ -146,6 +147,9 @@ class FakeScheduler:
 
     async def nodes(self) -> tuple[Node, ...]:
         return self.node_list
+
+    async def step_usage(self, target: Target) -> tuple[StepUsage, ...]:
+        return ()
 
     def shell_argv(self, target: Target, node: str | None = None) -> tuple[str, ...]:
         return ("true",)

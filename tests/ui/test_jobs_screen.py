@@ -447,7 +447,7 @@ async def test_a_late_first_answer_is_told(make_app: MakeApp, monkeypatch: pytes
     monkeypatch.setattr("tfjobtui.ui.screens.jobs.SLOW_S", 0.5)
     app = make_app(Slow())
     async with app.run_test(size=(120, 20)) as pilot:
-        await until_text(pilot, "squeue has not answered for")
+        await until_text(pilot, "There was no answer for")
 
 
 async def test_where_there_is_no_shell_the_program_does_not_stop(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tfjobtui import __version__
+from tfjobtui.cli.choice import NAMES
 from tfjobtui.errors import UsageError
 
 _JOB_HELP = "a job: 123, 123_4, 123_[5-9] or 123+1"
@@ -89,16 +90,17 @@ def build() -> argparse.ArgumentParser:
     """The whole parser; without a command the screens are opened."""
     parser = _Parser(
         prog="tfjobtui",
-        description="Watch, submit and change jobs of a Slurm cluster, and see how their training goes. "
+        description="Watch, submit and change jobs of a Slurm cluster, or of this machine where there is no Slurm, "
+        "and see how their training goes. "
         "Without a command the screens are opened.",
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="version", version=f"tfjobtui {__version__}")
-    _add_common(parser, {"config": None, "clusters": None})
+    _add_common(parser, {"config": None, "clusters": None, "scheduler": None})
     parser.set_defaults(command=None)
     # The same options after the command; SUPPRESS, so that they do not undo those before it.
     common = _Parser(add_help=False, allow_abbrev=False)
-    _add_common(common, {"config": argparse.SUPPRESS, "clusters": argparse.SUPPRESS})
+    _add_common(common, dict.fromkeys(("config", "clusters", "scheduler"), argparse.SUPPRESS))
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
@@ -123,6 +125,12 @@ def _add_common(parser: argparse.ArgumentParser, defaults: dict[str, Any]) -> No
         metavar="NAMES",
         default=defaults["clusters"],
         help="clusters, with commas between them",
+    )
+    parser.add_argument(
+        "--scheduler",
+        choices=NAMES,
+        default=defaults["scheduler"],
+        help="auto (Slurm where it is, else this machine's own), slurm, or local",
     )
 
 

@@ -21,6 +21,7 @@ from tfjobtui.errors import QueryError, TfjobtuiError
 from tfjobtui.model.ids import JobId
 from tfjobtui.monitor.columns import COLUMNS
 from tfjobtui.paths import is_file, is_folder, make_private, site_config, state_dir, user_config
+from tfjobtui.probe import nvml
 from tfjobtui.schedulers.scheduler import Scheduler, Target
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.settings import COMMANDS, USUAL_FOLDERS, SlurmSettings, discover
@@ -280,28 +281,11 @@ def _site_packages() -> list[Path]:
 
 def gpus() -> Iterator[Finding]:
     """The GPUs of this machine: a login node usually has none."""
-    try:
-        import pynvml
-    except ImportError:
-        yield Finding("gpus", Mark.NOTE, "GPUs here", "not known: the package nvidia-ml-py is missing")
-        return
-    try:
-        pynvml.nvmlInit()
-        names = [
-            pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(at)) for at in range(_count(pynvml))
-        ]
-        pynvml.nvmlShutdown()
-    except pynvml.NVMLError as error:
-        yield Finding(
-            "gpus", Mark.NOTE, "GPUs here", f"none that NVML knows ({error}); usual on a login node"
-        )
-        return
-    texts = [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names]
-    yield Finding("gpus", Mark.GOOD, "GPUs here", ", ".join(texts) or "none")
-
-
-def _count(pynvml: object) -> int:
-    return int(pynvml.nvmlDeviceGetCount())  # type: ignore[attr-defined]
+    found = nvml.list_gpus()
+    if found:
+        yield Finding("gpus", Mark.GOOD, "GPUs here", ", ".join(gpu.name for gpu in found))
+    else:
+        yield Finding("gpus", Mark.NOTE, "GPUs here", "none that NVML knows; usual on a login node")
 
 
 def terminal() -> Iterator[Finding]:

@@ -24,7 +24,7 @@ _ENOUGH = 10_000
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables, or one JSON object."""
-    scheduler = open_scheduler(load_config(options.config), options.clusters)
+    scheduler = open_scheduler(load_config(options.config), options)
     view, jobs = asyncio.run(_read(scheduler, everyone=options.who))
     if options.json:
         print_json(_as_json(view))

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
-from tfjobtui.cli.setup import no_slurm, slurm_settings
+from tfjobtui.cli.choice import choose
+from tfjobtui.cli.output import complain
+from tfjobtui.cli.setup import local_settings, slurm_settings
 from tfjobtui.config import Config
 from tfjobtui.errors import FormatError, UsageError
 from tfjobtui.model.ids import JobId
 from tfjobtui.model.job import Job
 from tfjobtui.schedulers.scheduler import Scheduler, Target
-from tfjobtui.schedulers.slurm.client import SlurmScheduler
-from tfjobtui.schedulers.slurm.settings import discover
 
 
-def open_scheduler(config: Config, clusters: str | None) -> SlurmScheduler:
-    """The scheduler of this machine, for the clusters that were named (`a,b`) or are configured.
+def open_scheduler(config: Config, options: argparse.Namespace) -> Scheduler:
+    """The scheduler that is meant (`--scheduler`), for the clusters that were named (`--clusters`) or are configured.
 
     Raises:
-        UsageError: there is no Slurm here.
+        UsageError: Slurm is meant, and it is not here; or clusters were named, and it is not meant.
     """
-    settings = slurm_settings(config, clusters)
-    if discover(settings).get("squeue") is None:
-        raise no_slurm()
-    return SlurmScheduler(settings)
+    settings = slurm_settings(config, options.clusters)
+    choice = choose(config, settings, options.scheduler)
+    if choice.warning:
+        complain(choice.warning)
+    if not choice.is_local:
+        from tfjobtui.schedulers.slurm.client import SlurmScheduler
+
+        return SlurmScheduler(settings, choice.commands)
+    from tfjobtui.schedulers.local.client import LocalScheduler
+
+    scheduler = LocalScheduler(local_settings(config))
+    if options.clusters:
+        raise UsageError(scheduler.capabilities.clusters.reason, "Leave --clusters out.")
+    return scheduler
 
 
 def parse_id(text: str) -> JobId:

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     if options.command == "cancel" and options.signal:
         check_signal(options.signal)
     config = load_config(options.config)
-    scheduler = open_scheduler(config, options.clusters)
+    scheduler = open_scheduler(config, options)
 
     async def act() -> Outcome | None:
         try:

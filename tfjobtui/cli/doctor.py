@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from tfjobtui.cli import checks
 from tfjobtui.cli.checks import Finding, Mark
+from tfjobtui.cli.choice import choose
 from tfjobtui.cli.output import print_json, uses_colour, width_of
-from tfjobtui.cli.setup import load_config, slurm_settings
+from tfjobtui.cli.setup import load_config, local_settings, slurm_settings
 from tfjobtui.config import Config
-from tfjobtui.errors import ConfigError, TfjobtuiError
+from tfjobtui.errors import ConfigError, TfjobtuiError, UsageError
 from tfjobtui.model.text import printable
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
 from tfjobtui.schedulers.slurm.settings import SlurmSettings
@@ -36,17 +37,33 @@ def _findings(options: argparse.Namespace) -> Iterator[Finding]:
     config, error = _config(options)
     yield from checks.configuration(config, error, options.config)
     config = config or Config()
-    settings = slurm_settings(config, options.clusters)
-    found = list(checks.commands(settings))
-    yield from found
-    yield from checks.slurm_conf()
-    if not any(finding.mark is Mark.BAD for finding in found):
-        yield from asyncio.run(_ask_slurm(settings))
+    yield from _scheduler(config, options)
     yield from checks.templates(config)
     yield from checks.tensorflow()
     yield from checks.gpus()
     yield from checks.terminal()
     yield from checks.path()
+
+
+def _scheduler(config: Config, options: argparse.Namespace) -> Iterator[Finding]:
+    """Slurm or this machine's own, whichever is used."""
+    settings = slurm_settings(config, options.clusters)
+    try:
+        choice = choose(config, settings, options.scheduler)
+    except UsageError:
+        choice = None  # what is missing is found below
+    if choice is not None and choice.is_local:
+        from tfjobtui.cli.local_checks import local_scheduler
+
+        yield from local_scheduler(local_settings(config), choice.why, choice.warning)
+        return
+    if choice is not None:
+        yield Finding("scheduler", Mark.GOOD, "scheduler", f"Slurm: {choice.why}")
+    found = list(checks.commands(settings))
+    yield from found
+    yield from checks.slurm_conf()
+    if not any(finding.mark is Mark.BAD for finding in found):
+        yield from asyncio.run(_ask_slurm(settings))
 
 
 def _config(options: argparse.Namespace) -> tuple[Config | None, TfjobtuiError | None]:

@@ -37,7 +37,7 @@ def _list(options: argparse.Namespace) -> int:
     chosen = parse_filter(" ".join(_quoted(word) for word in options.filter))
     config = load_config(options.config)
     names = _columns(options, config)
-    scheduler = open_scheduler(config, options.clusters)
+    scheduler = open_scheduler(config, options)
     answer = asyncio.run(_query(scheduler, everyone=options.all))
     jobs = [job for job in answer.jobs if chosen.matches(job)]
     _sort(jobs, config.table.sort)
@@ -116,7 +116,7 @@ def _print_jobs(jobs: Sequence[Job], names: tuple[str, ...]) -> None:
 
 def _show(options: argparse.Namespace) -> int:
     config = load_config(options.config)
-    scheduler = open_scheduler(config, options.clusters)
+    scheduler = open_scheduler(config, options)
     found = asyncio.run(_look_up(scheduler, options.job))
     if options.json:
         _print_found_json(found)

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if not _is_job(options.job):
         return _show_file(Path(options.job), options)
     config = load_config(options.config)
-    scheduler = open_scheduler(config, options.clusters)
+    scheduler = open_scheduler(config, options)
     if options.follow:
         return asyncio.run(_follow_job(scheduler, options, stream, config.poll.interval_s))
     location = asyncio.run(_locate(scheduler, options.job, stream))

@@ -60,7 +60,7 @@ def _command(options: argparse.Namespace) -> int:
     if command is None:
         from tfjobtui.cli import screen
 
-        return screen.run(options.config, options.clusters)
+        return screen.run(options.config, options.clusters, options.scheduler)
     if command in ("jobs", "show"):
         from tfjobtui.cli import jobs
 

@@ -6,11 +6,14 @@ It stands at the beginning of every start: nothing heavy is imported here.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfjobtui.config import Config, load
-from tfjobtui.errors import UsageError
 from tfjobtui.paths import site_config, user_config
-from tfjobtui.schedulers.slurm.settings import USUAL_FOLDERS, SlurmSettings
+from tfjobtui.schedulers.slurm.settings import SlurmSettings
+
+if TYPE_CHECKING:
+    from tfjobtui.schedulers.local.settings import LocalSettings
 
 
 def load_config(named: str | None, *, quiet: bool = False) -> Config:
@@ -36,12 +39,16 @@ def slurm_settings(config: Config, clusters: str | None) -> SlurmSettings:
     )
 
 
-def no_slurm() -> UsageError:
-    """What is said on a machine without Slurm's commands."""
-    return UsageError(
-        "there is no Slurm on this machine: the command squeue was not found",
-        f"Looked for on the PATH, and in {', '.join(USUAL_FOLDERS)}.\n"
-        "Log in to a node of the cluster, load Slurm's module, or name the commands in the configuration:\n"
-        '  [slurm.commands]\n  squeue = "/path/to/squeue"\n'
-        "`tfjobtui doctor` tells more.",
+def local_settings(config: Config) -> LocalSettings:
+    """The settings of the embedded scheduler."""
+    from tfjobtui.schedulers.local.moments import size_bytes
+    from tfjobtui.schedulers.local.settings import LocalSettings
+
+    local = config.local
+    return LocalSettings(
+        kill_wait_s=local.kill_wait_s,
+        cpus=local.cpus or None,
+        memory_bytes=size_bytes(local.memory) if local.memory else None,
+        gpus=None if local.gpus < 0 else local.gpus,
+        keep_days=local.keep_days,
     )

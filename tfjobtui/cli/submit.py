@@ -54,7 +54,7 @@ def _submit(options: argparse.Namespace, config: Config) -> int:
     if options.dry_run:
         _show(plan)
         return 0
-    scheduler = open_scheduler(config, options.clusters)
+    scheduler = open_scheduler(config, options)
     for outcome in asyncio.run(_make(scheduler, plan, template, sets_up=options.set_up)):
         _tell(outcome)
     return 0
@@ -190,7 +190,7 @@ def _tell(outcome: SubmitOutcome) -> None:
 
 
 def _resubmit(options: argparse.Namespace, config: Config) -> int:
-    scheduler = open_scheduler(config, options.clusters)
+    scheduler = open_scheduler(config, options)
     outcome = asyncio.run(_again(scheduler, options))
     if outcome is not None:
         _tell(outcome)

@@ -60,7 +60,8 @@ class LocalScheduler:
         self._store: Store | None = None
         self._machine: Machine | None = None
         self._opening = threading.Lock()
-        self._passed_at = 0.0
+        self._passed_at = -_PASS_EVERY_S
+        self._answered_early = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -105,6 +106,16 @@ class LocalScheduler:
 
     # The queue
 
+    def early_answer(self) -> QueueAnswer | None:
+        """The queue as it is, without a pass; once, before there is an event loop. `None` where it cannot be read."""
+        if self._answered_early:
+            return None
+        self._answered_early = True
+        try:
+            return self._answer(self._open(), ())
+        except StoreError:
+            return None  # the first reading tells it
+
     async def jobs(self, *, everyone: bool = False) -> QueueAnswer:
         if everyone:
             raise QueryError(self.capabilities.everyone.reason)
@@ -119,7 +130,10 @@ class LocalScheduler:
                 dispatch.make_pass(self.place, store)
             except StoreError as error:  # a full disk: what is there can still be shown
                 problems = (str(error),)
-        now_s = time.time()
+        return self._answer(store, problems)
+
+    def _answer(self, store: Store, problems: tuple[str, ...]) -> QueueAnswer:
+        now_s, started = time.time(), time.monotonic()
         machine = self._find_machine()
         records = store.jobs(since_s=now_s - SHOWN_AFTER_END_S)
         jobs = tuple(details.job_of(record, machine) for record in records)
@@ -196,7 +210,7 @@ class LocalScheduler:
         try:
             await self._do(lambda store: dispatch.make_pass(self.place, store))
         except StoreError:
-            self._passed_at = 0.0  # the next reading tells it
+            self._passed_at = -_PASS_EVERY_S  # the next reading tells it
 
     async def submit(self, request: SubmitRequest) -> Submitted:
         def act(store: Store) -> Submitted:

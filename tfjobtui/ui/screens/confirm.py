@@ -280,6 +280,6 @@ class CancelDialog(Dialog[CancelChoice]):
 
 def _signal_line(name: str | None) -> str:
     if name is None:
-        return "cancel (Slurm ends it, and after a grace period kills what is left)"
+        return "cancel (it is asked to end, and after a grace period what is left is killed)"
     words = _SIGNAL_HELP.get(name, "")
     return f"only send SIG{name}" + (f": {words}" if words else "")

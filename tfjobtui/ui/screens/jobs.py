@@ -202,11 +202,12 @@ class JobsScreen(Screen[None]):
             waited = fresh.waited_s()
             text = "Reading the queue …"
             if waited > SLOW_S:
-                text += f"  squeue has not answered for {duration(waited)}; `tfjobtui doctor` may tell why."
+                text += f"  There was no answer for {duration(waited)}; `tfjobtui doctor` may tell why."
         elif self.services.poller.everyone:
             text = "Nobody has a job in the queue."
         else:
-            text = "You have no jobs in the queue.  n submits one, a shows everybody's."
+            others = ", a shows everybody's" if self.services.scheduler.capabilities.everyone else ""
+            text = f"You have no jobs in the queue.  n submits one{others}."
         self.table.empty_text = text
 
     def _tick(self) -> None:
