@@ -102,8 +102,7 @@ class ChoiceDialog(Dialog[Value]):
         self.query_one("#filter", Static).update(Content(text))
 
     def on_key(self, event: events.Key) -> None:
-        """While a filter is typed, letters are its letters."""
-        super().on_key(event)
+        """While a filter is typed, letters are its letters. The base's handler is called by Textual too."""
         if self._typed is not None and event.is_printable and event.character is not None:
             self._typed += event.character
             self._show()
