@@ -51,6 +51,13 @@ HINTS = (
     ("app.quit", "q", "quit"),
 )
 """Bindings by their ids, their usual keys, and the words for them, the most important first."""
+_NEEDS = {
+    "jobs.submit": "submit",
+    "jobs.resubmit": "submit",
+    "jobs.shell": "shell",
+    "jobs.everyone": "everyone",
+}
+"""What an action needs the scheduler to be able to do: a field of `Capabilities`."""
 PANE_HINTS = (
     ("", "tab", "to the list"),
     ("jobs.zoom", "z", "full size"),
@@ -228,13 +235,16 @@ class JobsScreen(Screen[None]):
         bar.show([(f" {words} ", "bar--warning")])
         bar.set_class(bool(words) and bool(self.view.total), "-on")
         in_pane = self.pane.is_open and self.pane.has_focus_within
-        self.query_one(KeyHints).show_keys(self._hints(in_pane))
+        hints = self._hints(in_pane)
+        about = self.services.scheduler.capabilities
+        grey = [key for name, key, _ in hints if not getattr(about, _NEEDS.get(name, ""), True)]
+        self.query_one(KeyHints).show_keys([(key, words) for _, key, words in hints], grey)
 
-    def _hints(self, in_pane: bool) -> list[tuple[str, str]]:
-        """Keys and words, with the keys that the user has set."""
+    def _hints(self, in_pane: bool) -> list[tuple[str, str, str]]:
+        """Actions, keys and words, with the keys that the user has set."""
         changed = self.services.config.keys
         hints = PANE_HINTS if in_pane else HINTS
-        return [(changed.get(name, key).split(",")[0], words) for name, key, words in hints]
+        return [(name, changed.get(name, key).split(",")[0], words) for name, key, words in hints]
 
     # -- the pane -------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -17,7 +17,7 @@ Part = tuple[str, str]
 class Bar(Widget):
     """One line of styled parts: some from the left, some from the right. What does not fit is cut on the left's end."""
 
-    COMPONENT_CLASSES = {"bar--strong", "bar--good", "bar--warning", "bar--key"}  # noqa: RUF012 - Textual's form
+    COMPONENT_CLASSES = {"bar--strong", "bar--good", "bar--warning", "bar--key", "bar--grey"}  # noqa: RUF012 - Textual's form
     DEFAULT_CSS = """
     Bar {
         height: 1;
@@ -27,12 +27,14 @@ class Bar(Widget):
         & > .bar--good { color: $text-success; background: $panel; }
         & > .bar--warning { background: $error; color: $background; text-style: bold; }
         & > .bar--key { color: $text-accent; text-style: bold; background: $panel; }
+        & > .bar--grey { color: $foreground 40%; background: $panel; }
         &:ansi {
             background: ansi_default;
             & > .bar--strong { color: ansi_default; background: ansi_default; }
             & > .bar--good { color: ansi_green; background: ansi_default; }
             & > .bar--warning { background: ansi_default; color: ansi_red; text-style: bold reverse; }
             & > .bar--key { color: ansi_default; background: ansi_default; }
+            & > .bar--grey { color: ansi_default; text-style: dim; background: ansi_default; }
         }
     }
     """
@@ -79,10 +81,15 @@ class KeyHints(Bar):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._keys: tuple[tuple[str, str], ...] = ()
+        self._grey: frozenset[str] = frozenset()
 
-    def show_keys(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Pairs of a key and what it does, the most important first, but for the last two."""
+    def show_keys(self, keys: Sequence[tuple[str, str]], grey: Iterable[str] = ()) -> None:
+        """Pairs of a key and what it does, the most important first, but for the last two.
+
+        The keys in `grey` do nothing here but to say why.
+        """
         self._keys = tuple(keys)
+        self._grey = frozenset(grey)
         self._fit()
 
     def on_resize(self) -> None:
@@ -95,7 +102,10 @@ class KeyHints(Bar):
             del keys[-self.ALWAYS - 1]
         parts: list[Part] = []
         for key, what in keys:
-            parts += [(f" {key}", "bar--key"), (f" {what} ", "")]
+            if key in self._grey:
+                parts.append((f" {key} {what} ", "bar--grey"))
+            else:
+                parts += [(f" {key}", "bar--key"), (f" {what} ", "")]
         self.show(parts)
 
 
