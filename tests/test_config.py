@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tfjobtui.cli.setup import local_settings
 from tfjobtui.config import Config, check_columns, check_keys, load
 from tfjobtui.errors import ConfigError
+from tfjobtui.schedulers.local.settings import LocalSettings
 
 
 @pytest.fixture
@@ -138,6 +140,39 @@ def test_a_value_that_does_not_fit_names_file_and_key(files: tuple[Path, Path], 
         load(*files)
     assert str(files[1]) in caught.value.message
     assert key in caught.value.message
+
+
+def test_what_the_embedded_scheduler_may_use(files: tuple[Path, Path]) -> None:
+    assert local_settings(load(*files)) == LocalSettings(30.0, None, None, None, 30.0)
+    site, user = files
+    write(site, "lock = ['local.cpus']\n[local]\ncpus = 4\nkill_wait_s = 60")
+    write(user, '[local]\ncpus = 8\nmemory = "16G"\ngpus = 0\nkill_wait_s = 5\nkeep_days = 90')
+    config = load(site, user)
+    assert local_settings(config) == LocalSettings(5.0, 4, 16 << 30, 0, 90.0)
+    assert "local.cpus is passed over" in config.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cpus = -1",
+        "cpus = 1.5",
+        "memory = 16",
+        'memory = "16GB"',
+        'memory = "G"',
+        'memory = "much"',
+        "gpus = -2",
+        "kill_wait_s = 0",
+        "keep_days = 0",
+        "keep_days = true",
+        'keep_days = "30"',
+    ],
+)
+def test_a_limit_that_does_not_fit_is_told(files: tuple[Path, Path], text: str) -> None:
+    write(files[1], f"[local]\n{text}")
+    with pytest.raises(ConfigError, match=f"local.{text.split()[0]} must be") as caught:
+        load(*files)
+    assert str(files[1]) in str(caught.value)
 
 
 def test_what_is_not_toml_is_told_with_its_line(files: tuple[Path, Path]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tfjobtui.directives import Directive, Option, _components, change, read, split_options
+from tfjobtui.directives import Directive, Option, _components, change, read, separators, split_options
 from tfjobtui.errors import FormatError, UsageError
 
 
@@ -70,6 +70,9 @@ def test_components_of_a_het_job() -> None:
         "#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob --ignored\n#SBATCH -n 2\n#SBATCH PackJob\n#SBATCH -n 3\n"
     )
     assert [(item.value, item.component) for item in read(script)] == [("1", 0), ("2", 1), ("3", 2)]
+    assert separators(script) == (3, 5)
+    assert separators("#!/bin/sh\n#SBATCH -n 1 hetjob\n#SBATCH hetjobs\ntrue\n#SBATCH hetjob\n") == ()
+    assert separators("#!/bin/sh\n#SBATCHhetjob") == (2,)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,7 @@ def test_components_of_a_het_job() -> None:
         ('#SBATCH -J "Big', 'line 3: the quote " is not closed'),
         ("#SBATCH --bogus=1", "line 3: sbatch has no option --bogus"),
         ("#SBATCH -j", "line 3: sbatch has no option -j"),
+        ("#SBATCH --x11", "line 3: sbatch has no option --x11"),
         ("#SBATCH --time", "line 3: --time lacks its value"),
         ("#SBATCH --hold=1", "line 3: --hold takes no value"),
         ("#SBATCH --mem-", "--mem- may be any of"),

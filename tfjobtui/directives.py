@@ -18,13 +18,13 @@ from tfjobtui.errors import FormatError, UsageError
 # Options of sbatch 20.11 to 26.05, from the table in `src/common/slurm_opt.c`; `name:x` has the short form -x.
 _WITH_VALUE = """
 account:A acctg-freq array:a autocomplete batch bb bbf begin:b chdir:D cluster cluster-constraint clusters:M
-comment constraint:C container container-id context core-spec:S cores-per-socket cpu-freq cpus-per-gpu
+comment constraint:C container container-id container-type context core-spec:S cores-per-socket cpu-freq cpus-per-gpu
 cpus-per-task:c deadline delay-boot dependency:d distribution:m error:e exclude:x export export-file extra
 extra-node-info:B gid gpu-bind gpu-freq gpus:G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags
 hint input:i job-name:J kill-on-invalid-dep licenses:L mail-type mail-user mcs-label mem mem-bind
 mem-per-cpu mem-per-gpu mem-update mincpus network nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core
 ntasks-per-gpu ntasks-per-node ntasks-per-socket ntasks-per-tres open-mode output:o partition:p power prefer
-priority profile qos:q reservation resources runtime segment signal sockets-per-node switches tasks-per-node
+priority profile qos:q reservation resources segment signal sockets-per-node switches tasks-per-node
 thread-spec threads-per-core time:t time-min tmp tres-bind tres-per-task uid wait-all-nodes wckey wrap
 """
 _WITHOUT_VALUE = """
@@ -32,7 +32,7 @@ consolidate-segments contiguous external help:h hold:H ignore-pbs no-requeue ove
 parsable quiet:Q reboot spread-job spread-segments stepmgr test-only usage use-min-nodes verbose:v version:V
 wait:W
 """
-_MAYBE_VALUE = "exclusive get-user-env nice no-kill:k oom-kill-step propagate requeue resv-ports x11"
+_MAYBE_VALUE = "exclusive get-user-env nice no-kill:k oom-kill-step propagate requeue resv-ports"
 _ALIASES = {"cluster": "clusters", "tasks-per-node": "ntasks-per-node"}
 
 _MAGIC = ("#SBATCH", "#SLURM")
@@ -87,6 +87,12 @@ def read(script: str) -> tuple[Directive, ...]:
         for component, words in enumerate(_components(script.split("\n")))
         for item in _parsed(words)
     )
+
+
+def separators(script: str) -> tuple[int, ...]:
+    """The lines, counted from 1, at which a further component of a het job begins."""
+    found = _directive_lines(script.split("\n"))
+    return tuple(number + 1 for number, line, after_magic in found if _SEPARATOR.match(line, after_magic))
 
 
 def change(script: str, changes: Mapping[str, str | None]) -> str:
@@ -162,17 +168,23 @@ _NO_LINE = -1
 def _components(lines: Sequence[str]) -> list[list[_Word]]:
     """The words of the directives, for each component of a het job."""
     components: list[list[_Word]] = [[]]
+    for number, line, after_magic in _directive_lines(lines):
+        if _SEPARATOR.match(line, after_magic):
+            components.append([])
+        components[-1].extend(_words(line, number, after_magic))
+    return components
+
+
+def _directive_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, int]]:
+    """Those that begin as a directive: their number from 0 on, their text, and where their options begin."""
     for number, line in enumerate(lines):
         magic = next((magic for magic in _MAGIC if line.startswith(magic)), None)
-        if magic is None:
-            text = line.strip(_BLANKS)
-            if text and not text.startswith("#"):
-                break
+        if magic is not None:
+            yield number, line, len(magic)
             continue
-        if _SEPARATOR.match(line, len(magic)):
-            components.append([])
-        components[-1].extend(_words(line, number, len(magic)))
-    return components
+        text = line.strip(_BLANKS)
+        if text and not text.startswith("#"):
+            return
 
 
 def _words(line: str, number: int, position: int) -> Iterator[_Word]:

@@ -10,6 +10,7 @@ TfjobtuiError                 has a message for the user and a hint what to do
 │   └── CommandFailedError    it ended with an error; its own words are kept
 ├── QueryError                a query gave no answer; what was known stays known
 │   └── StoreError            the embedded scheduler's own file
+│       └── StoreVersionError a newer program has written it
 ├── ActionError               an action was refused; the scheduler's own words are kept
 │   └── SubmissionError
 └── FormatError               text that does not have the form its reader expects
@@ -77,6 +78,10 @@ class QueryError(TfjobtuiError):
 
 class StoreError(QueryError):
     """The file of the embedded scheduler's jobs cannot be read or written; the message says why."""
+
+
+class StoreVersionError(StoreError):
+    """The file was written by a newer program, and is not touched."""
 
 
 class ActionError(TfjobtuiError):

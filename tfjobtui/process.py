@@ -260,14 +260,39 @@ def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd
 
 
 def detached(argv: Sequence[str], *, env: Mapping[str, str], log: str) -> None:
-    """Start a command that goes on without us: in a session of its own, nobody's child, its output in a file.
+    """Start a command that goes on without us: nobody's child, in a session of its own, its output in a file.
+
+    It begins with no signal ignored or blocked. Where the file cannot be written, its output is lost.
 
     Raises:
-        CommandNotFoundError: the shell that puts it into the background could not be started.
+        CommandNotFoundError: it is not there, or may not be executed.
     """
-    # The shell ends at once, so that the command is nobody's to wait for; it cannot say whether it exists.
-    words = ("/bin/sh", "-c", 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &', "sh", log, *argv)
     try:
-        subprocess.run(words, env=dict(env), cwd="/", start_new_session=True, check=False)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        output = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        child = subprocess.Popen(
+            tuple(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(env),
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=_leave_parent,
+        )
     except OSError as error:
-        raise _not_started(words, error, "/") from error
+        raise _not_started(argv, error, "/") from error
+    finally:
+        os.close(output)
+    child.wait()  # for the one in between, which has ended
+
+
+def _leave_parent() -> None:
+    """In the new process: let a child of it go on, so that nobody has to wait for the command's end."""
+    if os.fork():
+        os._exit(0)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfjobtui.errors import FormatError
-from tfjobtui.runs.telemetry import RunInfo, RunStatus, read_run, read_status
+from tfjobtui.runs.telemetry import Best, RunInfo, RunStatus, read_lines, read_run, read_status
 
 
 def test_absent(tmp_path: Path) -> None:
@@ -29,6 +29,7 @@ def test_status(tmp_path: Path) -> None:
         "val_loss": "-Infinity",
         "accuracy": None,
         "eta_s": 12,
+        "best": {"name": "val_accuracy", "value": 0.5, "epoch": 1},
         "later": {},
     }
     (tmp_path / "status.json").write_text(json.dumps(values))
@@ -37,6 +38,7 @@ def test_status(tmp_path: Path) -> None:
     assert status.loss is not None
     assert math.isnan(status.loss)
     assert (status.val_loss, status.accuracy, status.eta_s) == (-math.inf, None, 12.0)
+    assert status.best == Best("val_accuracy", 0.5, 1)
     assert (status.status, status.step, status.total_steps, status.epoch) == ("running", 20, 100, 2)
 
 
@@ -86,3 +88,21 @@ def test_broken(tmp_path: Path, text: str) -> None:
     (tmp_path / "status.json").write_text(text)
     with pytest.raises(FormatError):
         read_status(tmp_path)
+
+
+def test_lines_of_a_growing_file(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry-0-0.jsonl"
+    assert read_lines(path) == ((), 0)
+    first = b'{"version": 1, "kind": "step", "time": 1.5, "step": 5, "loss": "NaN", "later": []}\n'
+    odd = b'[]\n{"version": 2, "kind": "step"}\nnot JSON\n\xff\n'
+    path.write_bytes(first + odd + b'{"version": 1, "kin')
+    (line,), offset = read_lines(path)
+    assert (line.kind, line.time_s, line.step) == ("step", 1.5, 5)
+    assert math.isnan(line.number("loss") or 0)
+    assert line.number("accuracy") is None
+    assert offset == len(first + odd)
+    with path.open("ab") as file:
+        file.write(b'd": "end", "step": 9}\n')
+    (line,), offset = read_lines(path, offset)
+    assert (line.kind, line.step) == ("end", 9)
+    assert read_lines(path, offset) == ((), offset)

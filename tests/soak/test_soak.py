@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.client import Cluster
 from tests.soak.controller import run_faults
 from tests.soak.monkey import run_monkey
-from tests.soak.trainer_kills import run_kills
+from tests.soak.trainer_kills import SETUPS, run_kills
 
 
 @pytest.mark.parametrize("seed", range(10, 22))
@@ -26,10 +26,11 @@ async def test_controller_faults(cluster: Cluster, slurm_env: dict[str, str], se
 
 
 @pytest.mark.trainer
-def test_trainer_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("setup", SETUPS)
+def test_trainer_kills(tmp_path: Path, setup: str) -> None:
     weights = set()
     for seed in range(10, 15):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        weights.add(run_kills(folder, seed, kills=4))
+        weights.add(run_kills(folder, seed, kills=4, setup=setup))
     assert len(weights) == 1

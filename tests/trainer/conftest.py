@@ -22,3 +22,14 @@ def finished(_tensorflow: None, tmp_path_factory: pytest.TempPathFactory) -> tup
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     return folder, done.stdout
+
+
+@pytest.fixture(scope="session")
+def two_replicas(_tensorflow: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the same run on two replicas. Tests only read it."""
+    folder = tmp_path_factory.mktemp("replicas") / "run"
+    done = run(*SHORT, "--replicas", "2", "--model-dir", folder, cwd=folder.parent)
+    assert done.returncode == 0, done.stderr
+    assert "2 replica(s)" in done.stdout
+    assert "batch 64 (32 per replica)" in done.stdout
+    return folder

@@ -1,12 +1,15 @@
 """Running the trainer as a user does: in a process of its own, from its folder."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,65 @@ def break_off(number: signal.Signals, at: str, *arguments: str | Path, cwd: Path
                 break
         seen.append(process.stdout.read())
         return process.wait(LIMIT_S), "".join(seen)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in sockets:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in sockets]
+
+
+def start_workers(
+    *arguments: str | Path,
+    cwd: Path,
+    count: int = 2,
+    of_rank: Mapping[int, Mapping[str, str]] | None = None,
+    **more: str,
+) -> list[subprocess.Popen[str]]:
+    """Start the processes of one training; the output of each is in `worker-<rank>.log` of the folder `cwd`.
+
+    `more` are variables of all of them, `of_rank` of one.
+    """
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
+    started = []
+    for rank in range(count):
+        config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
+        with (cwd / f"worker-{rank}.log").open("w") as log:
+            started.append(
+                subprocess.Popen(
+                    command(*arguments),
+                    cwd=cwd,
+                    env=environment(TF_CONFIG=json.dumps(config), **more)
+                    | dict((of_rank or {}).get(rank, {})),
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+            )
+    return started
+
+
+def end_of(processes: Sequence[subprocess.Popen[str]]) -> list[int]:
+    """The exit codes of processes, once all have ended; none is left behind."""
+    deadline = time.monotonic() + LIMIT_S
+    try:
+        return [process.wait(max(0.1, deadline - time.monotonic())) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def wait_for(path: Path, text: str, processes: Sequence[subprocess.Popen[str]]) -> None:
+    """Wait until `text` stands in a log."""
+    deadline = time.monotonic() + LIMIT_S
+    while text not in (path.read_text() if path.exists() else ""):
+        assert time.monotonic() < deadline, path.read_text()
+        assert processes[0].poll() is None, path.read_text()
+        time.sleep(0.05)
 
 
 def telemetry(folder: Path, attempt: int, kind: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Kills at random moments: three seeds; `make soak` has more."""
+"""Kills at random moments: one seed for each setup; `make soak` has more."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from tests.trainer.running import state
 pytestmark = pytest.mark.trainer
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_weights_are_those_of_an_undisturbed_run(
-    finished: tuple[Path, str], tmp_path: Path, seed: int
-) -> None:
-    assert run_kills(tmp_path, seed, kills=2) == state(finished[0])["weights_sha256"]
+def test_one_device(finished: tuple[Path, str], tmp_path: Path) -> None:
+    assert run_kills(tmp_path, 4, kills=1) == state(finished[0])["weights_sha256"]
+
+
+@pytest.mark.parametrize(("setup", "seed"), [("two replicas", 10), ("two workers", 9)])
+def test_several(two_replicas: Path, tmp_path: Path, setup: str, seed: int) -> None:
+    """Two workers train the same weights, to the bit, as two replicas of one."""
+    assert run_kills(tmp_path, seed, kills=1, setup=setup) == state(two_replicas)["weights_sha256"]

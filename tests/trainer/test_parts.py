@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.trainer.running import environment, run
-from tfjob_trainer import attempt, job, options, state
+from tfjob_trainer import attempt, job, options, state, usage
 from tfjob_trainer.errors import UsageError
 from tfjob_trainer.state import State
 from tfjob_trainer.stop import SIGNALS, StopRequest
@@ -26,7 +28,10 @@ from tfjob_trainer.telemetry import Telemetry, next_attempt, plain
         (["--epochs", "1.5"], "--epochs: '1.5' is not a whole number"),
         (["--learning-rate", "0"], "--learning-rate: 0 is out of range: a number above 0"),
         (["--learning-rate", "nan"], "--learning-rate: nan is out of range"),
-        (["--model", "resnet"], "invalid choice: 'resnet'"),
+        (["--model", "resnet"], "--model: resnet is not known; the nearest: "),
+        (["--batch-size", "64", "--batch-per-replica", "32"], "--batch-size and --batch-per-replica exclude"),
+        (["--weight-decay", "0.1"], "--weight-decay goes with --optimizer sgd or adamw"),
+        (["--decay-epochs", "30,20"], "--decay-epochs: 30,20: the epochs have to rise"),
         (["--precision", "float16"], "invalid choice: 'float16'"),
         (["--batchsize", "3"], "unrecognized arguments: --batchsize"),
     ],
@@ -58,8 +63,8 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert "does not have tensorflow, tensorboard, scikit-learn" in done.stderr
-    assert "-m pip install tensorflow tensorboard scikit-learn" in done.stderr
+    assert "does not have tensorflow, scikit-learn" in done.stderr
+    assert "-m pip install tensorflow scikit-learn" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
 
@@ -158,3 +163,62 @@ def test_the_first_stop_signal_is_kept() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_what_a_process_uses(tmp_path: Path) -> None:
+    taken: list[dict[str, object]] = []
+    sampler = usage.Sampler(tmp_path, taken.append, gpus=0, every_s=0.01)
+    sampler.start()
+    deadline = time.monotonic() + 10
+    while not taken and time.monotonic() < deadline:
+        time.sleep(0.01)
+    sampler.end()
+    one = sampler.sample()
+    assert one["rss_bytes"] > 1_000_000
+    assert one["rss_peak_bytes"] >= one["rss_bytes"]
+    assert one["disk_free_bytes"] > 0
+    assert one["cpu_percent"] >= 0
+    assert set(taken[0]) == set(one)
+
+
+def test_gpus_by_what_cuda_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVML knows all GPUs of a node; ours are the ones in CUDA_VISIBLE_DEVICES. What one can't tell is left out."""
+
+    class Nvml:
+        NVML_TEMPERATURE_GPU = 0
+
+        def __getattr__(self, name: str) -> Callable[..., object]:
+            def ask(handle: object = None, *_: object) -> object:
+                if name == "nvmlDeviceGetUtilizationRates" and handle == "uuid GPU-b":
+                    raise RuntimeError("Not Supported")
+                answers: dict[str, object] = {
+                    "nvmlDeviceGetHandleByIndex": f"index {handle}",
+                    "nvmlDeviceGetHandleByUUID": f"uuid {handle.decode() if isinstance(handle, bytes) else ''}",
+                    "nvmlDeviceGetUUID": f"of {handle}",
+                    "nvmlDeviceGetName": b"A100",
+                    "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=97),
+                    "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=5, total=9),
+                    "nvmlDeviceGetPowerUsage": 250_500,
+                    "nvmlDeviceGetTemperature": 61,
+                }
+                return answers.get(name)
+
+            return ask
+
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml())
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    first, second = usage.Gpus(2, {"CUDA_VISIBLE_DEVICES": "3,GPU-b"}).sample()
+    assert first == {
+        "index": 0,
+        "uuid": "of index 3",
+        "name": "A100",
+        "utilization_percent": 97,
+        "memory_used_bytes": 5,
+        "memory_total_bytes": 9,
+        "power_w": 250.5,
+        "temperature_c": 61,
+    }
+    assert second["uuid"] == "of uuid GPU-b"
+    assert "utilization_percent" not in second
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert usage.Gpus(1, {}).sample() == [{"index": 0}]

@@ -1,7 +1,9 @@
 """Whole runs of the trainer on CPUs."""
 
 import json
+import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -16,12 +18,16 @@ from tests.trainer.running import (
     TRAINER,
     TREE,
     break_off,
+    command,
     environment,
     events,
     run,
     state,
     telemetry,
 )
+from tfjob_trainer import job
+from tfjob_trainer.lock import RunLock
+from tfjobtui.runs.telemetry import read_lines, read_run, read_status
 
 pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("_tensorflow")]
 
@@ -66,8 +72,23 @@ def test_telemetry_is_whole(finished: tuple[Path, str]) -> None:
     about = json.loads((folder / "run.json").read_text())
     assert about["settings"]["precision"] == "float32"
     assert (about["total_steps"], about["folder"]) == (92, str(folder))
-    latest = json.loads((folder / "status.json").read_text())
-    assert (latest["status"], latest["step"], latest["total_steps"]) == ("completed", 92, 92)
+
+
+def test_the_program_reads_what_the_trainer_wrote(finished: tuple[Path, str]) -> None:
+    folder, _ = finished
+    about, status = read_run(folder), read_status(folder)
+    assert about
+    assert status
+    assert (about.total_steps, about.steps_per_epoch, about.data_name) == (92, 23, "digits")
+    assert (status.status, status.step, status.total_steps, status.epoch) == ("completed", 92, 92, 4)
+    assert status.val_accuracy == state(folder)["metrics"]["val_accuracy"]
+    assert status.checkpoint_step == 92
+    assert status.best
+    assert (status.best.name, status.best.value) == ("val_accuracy", status.val_accuracy)
+    lines, offset = read_lines(folder / "telemetry-0-0.jsonl")
+    assert offset == (folder / "telemetry-0-0.jsonl").stat().st_size
+    assert [line.step for line in lines if line.kind == "step"] == [*range(5, 95, 5), 92]
+    assert {line.kind for line in lines} == {"start", "step", "epoch", "best", "checkpoint", "end"}
 
 
 def test_epoch_losses_are_the_means_of_the_steps(finished: tuple[Path, str]) -> None:
@@ -102,13 +123,85 @@ def test_a_completed_run_is_not_trained_again(finished: tuple[Path, str], tmp_pa
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_more_epochs_go_on_from_a_completed_run(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_more_epochs_go_on_from_the_last_good_checkpoint(finished: tuple[Path, str], tmp_path: Path) -> None:
+    """The newest is damaged, litter lies about, and the best value so far stands."""
     folder = Path(shutil.copytree(finished[0], tmp_path / "run"))
-    done = run(*SHORT, "--epochs", "5", "--model-dir", folder, cwd=tmp_path)
+    newest = folder / "checkpoints" / "ckpt-92.data-00000-of-00001"
+    newest.write_bytes(newest.read_bytes()[:100_000] + b"?" * 1000 + newest.read_bytes()[101_000:])
+    litter = folder / "checkpoints" / "ckpt-95_temp"
+    litter.mkdir()
+    (litter / "part-00000").touch()
+    (folder / "checkpoints" / "ckpt-96.data-00000-of-00001").touch()
+    done = run(*SHORT, "--epochs", "5", "--learning-rate", "1e-9", "--model-dir", folder, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert re.search(r"ckpt-92 is damaged \(.*[Cc]hecksum.*\); taking the one before it", done.stderr)
+    assert f"going on from {folder}/checkpoints/ckpt-90\n" in done.stdout
     assert "step 95/115" in done.stdout
     assert "step 90/" not in done.stdout
     assert (state(folder)["step"], state(folder)["attempt"]) == (115, 1)
+    assert sorted(path.name for path in (folder / "checkpoints").glob("*.index")) == [
+        "ckpt-100.index",
+        "ckpt-110.index",
+        "ckpt-115.index",
+    ]
+    assert not litter.exists()
+    assert not (folder / "checkpoints" / "ckpt-96.data-00000-of-00001").exists()
+    # Epoch 4 ends once more, better than what stood in the checkpoint; epoch 5 learns next to nothing.
+    assert [line["epoch"] for line in telemetry(folder, 1, "best")] == [4]
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    held = RunLock(folder, job.from_environment({"SLURM_JOB_ID": "7"}))
+    held.take()
+    done = run(*SHORT, "--model-dir", folder, cwd=tmp_path)
+    held.release()
+    assert done.returncode == 2
+    assert f"the run folder {folder} is in use by job 7, process {os.getpid()} on" in done.stderr
+    assert not (folder / "state.json").exists()
+
+
+def test_a_full_disk_costs_checkpoints_but_not_the_run(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk; it is lifted when the trainer has said so."""
+    folder = tmp_path / "run"
+    limit = 200_000  # a checkpoint has 1.1 MB, a model 0.4 MB
+    words = (
+        "--device",
+        "cpu",
+        "--epochs",
+        "12",
+        "--log-steps",
+        "5",
+        "--checkpoint-steps",
+        "10",
+        "--model-dir",
+        folder,
+    )
+    with subprocess.Popen(
+        command(*words),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout
+        seen = []
+        for line in process.stdout:
+            seen.append(line)
+            if line.startswith("step 15/"):
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            if "cannot save a checkpoint" in line:
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        assert process.wait(LIMIT_S) == 0, "".join(seen)
+    log = "".join(seen)
+    assert re.search(
+        r"cannot save a checkpoint in .*; the one of step \d+ is kept\. Make room.*; training goes on", log
+    )
+    assert "completed: 12 epochs, 276 steps" in log
+    assert telemetry(folder, 0, "checkpoint_failed")
+    assert not list((folder / "checkpoints").glob("*temp*"))
 
 
 def test_kill_and_stop_end_with_the_undisturbed_weights(finished: tuple[Path, str], tmp_path: Path) -> None:
@@ -145,13 +238,8 @@ def test_a_signal_during_the_start_is_not_lost(tmp_path: Path) -> None:
     assert (state(tmp_path / "run")["status"], state(tmp_path / "run")["step"]) == ("stopped", 0)
 
 
-def test_two_replicas(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    done = run(*SHORT, "--replicas", "2", "--model-dir", folder, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2 replica(s)" in done.stdout
-    assert "batch 64 (32 per replica)" in done.stdout
-    assert state(folder)["metrics"]["val_accuracy"] > 0.9
+def test_two_replicas(two_replicas: Path) -> None:
+    assert state(two_replicas)["metrics"]["val_accuracy"] > 0.9
 
 
 def test_a_users_own_modules_are_not_picked_up(tmp_path: Path) -> None:

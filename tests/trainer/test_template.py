@@ -12,31 +12,37 @@ import pytest
 from tests.trainer.running import TEMPLATE, environment
 from tests.trainer.template import BLOCK, TYPES, parameters, render
 
+NODES = TEMPLATE.with_name("train-nodes.sbatch")
+BOTH = pytest.mark.parametrize("template", [TEMPLATE, NODES], ids=lambda path: path.stem)
 HOSTILE = "a'; touch owned; echo \"$(touch owned) `touch owned` \\ * ä\n#SBATCH"
 
 
-def test_it_is_good_bash() -> None:
-    subprocess.run(["bash", "-n", str(TEMPLATE)], check=True)
-    subprocess.run(["shellcheck", str(TEMPLATE)], check=True)
+@BOTH
+def test_it_is_good_bash(template: Path) -> None:
+    subprocess.run(["bash", "-n", str(template)], check=True)
+    subprocess.run(["shellcheck", str(template)], check=True)
 
 
-def test_directives_that_it_stands_on() -> None:
-    directives = re.findall(r"^#SBATCH (\S+)$", TEMPLATE.read_text(), re.MULTILINE)
+@BOTH
+def test_directives_that_it_stands_on(template: Path) -> None:
+    directives = re.findall(r"^#SBATCH (\S+)$", template.read_text(), re.MULTILINE)
     assert {"--requeue", "--open-mode=append", "--signal=USR1@120"} <= set(directives)
     # The site's default partition; and a log in the submit folder, which always exists.
     assert not [line for line in directives if line.startswith(("--partition", "--output", "--error"))]
 
 
-def test_parameters_and_assignments_agree() -> None:
-    block = BLOCK.search(TEMPLATE.read_text())
+@BOTH
+def test_parameters_and_assignments_agree(template: Path) -> None:
+    block = BLOCK.search(template.read_text())
     assert block
-    expected = "".join(f'{p.name}="${{{p.name}:-{p.values["default"]}}}"\n' for p in parameters(TEMPLATE))
+    expected = "".join(f'{p.name}="${{{p.name}:-{p.values["default"]}}}"\n' for p in parameters(template))
     assert block.group() == expected
 
 
-def test_parameters_are_well_formed() -> None:
+@BOTH
+def test_parameters_are_well_formed(template: Path) -> None:
     known = {"default", "help", "min", "max", "above", "choices", "set"}
-    for parameter in parameters(TEMPLATE):
+    for parameter in parameters(template):
         assert parameter.kind in TYPES
         assert set(parameter.values) <= known
         assert parameter.values["help"].endswith(".")
@@ -44,9 +50,10 @@ def test_parameters_are_well_formed() -> None:
             assert parameter.values["default"] in parameter.values["choices"].split(",")
 
 
-def test_rendered_values_come_back_as_they_were(tmp_path: Path) -> None:
-    values = {parameter.name: HOSTILE for parameter in parameters(TEMPLATE)}
-    script = render(TEMPLATE, values)
+@BOTH
+def test_rendered_values_come_back_as_they_were(template: Path, tmp_path: Path) -> None:
+    values = {parameter.name: HOSTILE for parameter in parameters(template)}
+    script = render(template, values)
     block = BLOCK.search(script)
     assert block
     names = " ".join(f'"${name}"' for name in values)
@@ -100,12 +107,12 @@ class Site:
         path = self.folder / name
         return path.read_text().rstrip("\n") if path.exists() else None
 
-    def start(self, **variables: str) -> subprocess.Popen[str]:
+    def start(self, *, template: Path = TEMPLATE, **variables: str) -> subprocess.Popen[str]:
         """Start the template as Slurm does."""
         env = environment(NOTES=str(self.folder), LEFT="", SLURM_JOB_ID="12", SLURM_CPUS_PER_TASK="2")
         env |= {"PATH": f"{self.bin}:{env['PATH']}", "SLURM_JOB_NAME": "my job"} | variables
         return subprocess.Popen(
-            ["bash", str(TEMPLATE)],
+            ["bash", str(template)],
             cwd=self.folder,
             env=env,
             stdout=subprocess.PIPE,
@@ -113,9 +120,9 @@ class Site:
             text=True,
         )
 
-    def run(self, **variables: str) -> tuple[int, str]:
+    def run(self, *, template: Path = TEMPLATE, **variables: str) -> tuple[int, str]:
         """Run it to the end: exit code and output."""
-        with self.start(**variables) as process:
+        with self.start(template=template, **variables) as process:
             output, _ = process.communicate(timeout=30)
         return process.returncode, output
 
@@ -138,6 +145,30 @@ def test_the_trainer_gets_every_parameter(site: Site) -> None:
     assert srun
     assert srun.startswith("--nodes=1 --ntasks=1 --cpus-per-task=2 ")
     assert site.note("scontrol") is None
+
+
+def test_several_nodes_get_one_task_each(site: Site) -> None:
+    """What is empty is left to the trainer; the hosts are asked for where scontrol is."""
+    site.add("scontrol", '#!/bin/bash\nprintf \'%s\\n\' "$*" >"$NOTES/scontrol"\nprintf "n1\\nn2\\n"\n')
+    site.add("srun", SRUN.replace("\nwhile", '\necho "$TFJOB_HOSTS" >"$NOTES/hosts"\nwhile'))
+    left = STATE % ("completed", "12", 0)
+    nodes = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "n[1-2]"}
+    code, output = site.run(template=NODES, LEFT=left, RECIPE="resnet50", DATA_DIR="/data/a b", **nodes)
+    assert code == 0, output
+    arguments = site.note("arguments")
+    assert arguments
+    assert arguments.split("\n") == [
+        *("--seed 0 --device auto --precision auto --peer-timeout 300 --model-dir".split()),
+        f"{site.folder}/runs/my_job-12",
+        *("--recipe", "resnet50", "--data-dir", "/data/a b"),
+    ]
+    srun = site.note("srun")
+    assert srun
+    assert srun.startswith(
+        "--nodes=2 --ntasks=2 --ntasks-per-node=1 --distribution=block --kill-on-bad-exit=1 --cpus-per-task=2 "
+    )
+    assert site.note("scontrol") == "show hostnames n[1-2]"
+    assert site.note("hosts") == "n1 n2 "
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,12 @@ pytestmark = [pytest.mark.slurm, pytest.mark.trainer, pytest.mark.usefixtures("_
 class Submitted:
     """A job from the template, in a folder of its own."""
 
-    def __init__(self, cluster: Cluster, folder: Path, *options: str, **variables: str) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, *options: str, template: Path = TEMPLATE, **variables: str
+    ) -> None:
         self.folder = folder
         self._env = environment(VENV=sys.prefix, TFJOB_TRAINER=str(TRAINER)) | cluster.env | variables
-        self.job_id = self.slurm("sbatch", "--parsable", *options, str(TEMPLATE)).strip()
+        self.job_id = self.slurm("sbatch", "--parsable", *options, str(template)).strip()
         self.run = folder / "runs" / f"train-{self.job_id}"
 
     def slurm(self, *argv: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 
 from tfjobtui.errors import UsageError
 from tfjobtui.schedulers.local import commands
@@ -10,14 +10,18 @@ from tfjobtui.schedulers.local.commands.__main__ import main
 from tfjobtui.schedulers.local.place import default_place
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run one of the commands, or tell where they are."""
-    if options.local_command == "path":
+def run(command: str, arguments: Sequence[str]) -> int:
+    """Run one of the commands, or tell where they are.
+
+    Raises:
+        UsageError: there is no such command.
+    """
+    if command == "path":
         place = default_place()
         commands.install(place)
         print(place.bin)
         return 0
-    if options.local_command not in commands.NAMES:
+    if command not in commands.NAMES:
         names = ", ".join(commands.NAMES)
-        raise UsageError(f"there is no command {options.local_command!r}", f"There are: path, {names}.")
-    return main([options.local_command, *options.local_arguments])
+        raise UsageError(f"there is no command {command!r}", f"There are: path, {names}.")
+    return main([command, *arguments])

@@ -49,6 +49,11 @@ def _run(words: list[str]) -> int:
         from tfjobtui.cli import screen
 
         return screen.run()
+    if words[0] == "local" and len(words) > 1 and not words[1].startswith("-"):
+        # What follows is another command's: its options are not ours, and scripts call it often.
+        from tfjobtui.cli import local
+
+        return local.run(words[1], words[2:])
     from tfjobtui.cli import arguments
 
     return _command(arguments.parse(words))
@@ -68,7 +73,7 @@ def _command(options: argparse.Namespace) -> int:
     if command == "local":
         from tfjobtui.cli import local
 
-        return local.run(options)
+        return local.run(options.local_command, options.local_arguments)
     if command == "cluster":
         from tfjobtui.cli import cluster
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+_TEMPERATURE_GPU = 0
+"""`NVML_TEMPERATURE_GPU`, the one sensor that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def _sample(nvml: Any, index: int, handle: Any) -> GpuSample:
         memory_used_bytes=None if memory is None else int(memory.used),
         memory_total_bytes=None if memory is None else int(memory.total),
         power_w=None if power_mw is None else power_mw / 1000,
-        temperature_c=_ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+        temperature_c=_ask(nvml.nvmlDeviceGetTemperature, handle, _TEMPERATURE_GPU),
         pids=tuple(int(process.pid) for process in processes),
     )
 

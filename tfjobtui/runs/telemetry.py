@@ -1,9 +1,10 @@
-"""What the trainer tells of a run: `run.json` and `status.json` in the run folder.
+"""What the trainer tells of a run, in the run folder: `run.json`, `status.json`, `telemetry-<attempt>-<rank>.jsonl`.
 
-Version 1. Both are replaced atomically, so that a reader sees one or the other state, whole. Unknown keys
-are ignored and a higher version is refused. Times are seconds since the epoch, durations end in `_s`. A
-figure that JSON can't hold is the text "NaN", "Infinity" or "-Infinity"; one that is not known is absent
-or null.
+Version 1. The first two are replaced atomically, so that a reader sees one or the other state, whole; the third
+is appended to, a JSON object per line, and its last line may be unfinished. What stands in them is written down
+in the trainer's own `tfjob_trainer/telemetry.py`. Unknown keys are ignored and a higher version is refused. Times
+are seconds since the epoch, durations end in `_s`. A figure that JSON can't hold is the text "NaN", "Infinity" or
+"-Infinity"; one that is not known is absent or null.
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ class RunInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Best:
+    """The best epoch so far by `name`, whose model is kept as best.keras."""
+
+    name: str
+    value: float
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunStatus:
     """How far it is. `epoch` counts the epochs that have begun, from 1; `eta_s` is seconds to the end."""
 
@@ -62,6 +72,22 @@ class RunStatus:
     samples_per_s: float | None = None
     data_wait_s: float | None = None
     eta_s: float | None = None
+    checkpoint_step: int | None = None
+    best: Best | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a telemetry file: `kind` is step, epoch, usage, checkpoint, … `values` is what else stands there."""
+
+    kind: str
+    time_s: float | None
+    step: int | None
+    values: Mapping[str, Any]
+
+    def number(self, name: str) -> float | None:
+        """The figure `name`; `None` where it is not there, or is no number."""
+        return _number(self.values, name)
 
 
 def read_run(folder: Path) -> RunInfo | None:
@@ -117,7 +143,51 @@ def read_status(folder: Path) -> RunStatus | None:
         samples_per_s=_number(values, "samples_per_s"),
         data_wait_s=_number(values, "data_wait_s"),
         eta_s=_number(values, "eta_s"),
+        checkpoint_step=_integer(values, "checkpoint_step"),
+        best=_best(_map(values, "best")),
     )
+
+
+def read_lines(path: Path, offset: int = 0) -> tuple[tuple[Line, ...], int]:
+    """The whole lines of a telemetry file from byte `offset` on, at most 4 MiB of them, and where to go on.
+
+    A line that can't be read is left out; one that is not finished yet comes the next time. No file: no lines.
+
+    Raises:
+        FormatError: the file can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read(_MAX_BYTES)
+    except FileNotFoundError:
+        return (), offset
+    except OSError as error:
+        raise FormatError(f"{path} can't be read: {error.strerror}") from error
+    whole = data.rfind(b"\n") + 1
+    if not whole and len(data) == _MAX_BYTES:  # no telemetry line is that long
+        whole = len(data)
+    found = (_line(text) for text in data[:whole].splitlines())
+    return tuple(line for line in found if line is not None), offset + whole
+
+
+def _line(text: bytes) -> Line | None:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if (
+        not isinstance(values, dict)
+        or not isinstance(version := values.get("version"), int)
+        or version > VERSION
+    ):
+        return None
+    return Line(_text(values, "kind"), _number(values, "time"), _integer(values, "step"), values)
+
+
+def _best(values: Mapping[str, Any]) -> Best | None:
+    value = _number(values, "value")
+    return None if value is None else Best(_text(values, "name"), value, _integer(values, "epoch"))
 
 
 def _read(path: Path) -> Mapping[str, Any] | None:

@@ -1,5 +1,7 @@
 """Runs the trainer from its folder: `python /any/where/tfjob_trainer --help`.
 
+The words `preprocess` and `evaluate` in the first place stand for the other commands.
+
 For an environment that has TensorFlow but in which the trainer is not installed. Only this package is made
 importable, never the folder around it: that can be the site-packages of another Python.
 """
@@ -24,9 +26,26 @@ def _load_package(folder: Path) -> None:
     spec.loader.exec_module(module)
 
 
+def _main(arguments: list[str]) -> int:
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if command == "preprocess-worker":
+        from tfjob_trainer import shards
+
+        return shards.run()
+    if command == "preprocess":
+        from tfjob_trainer import preprocess
+
+        return preprocess.main(rest)
+    if command == "evaluate":
+        from tfjob_trainer import evaluate
+
+        return evaluate.main(rest)
+    from tfjob_trainer import train
+
+    return train.main(arguments)
+
+
 if __name__ == "__main__":
     if not __package__:
         _load_package(Path(__file__).resolve().parent)
-    from tfjob_trainer.train import main
-
-    sys.exit(main())
+    sys.exit(_main(sys.argv[1:]))

@@ -18,25 +18,47 @@ GPU_VARIABLES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """The devices of this process that are to be used; TensorFlow has done nothing with them yet."""
+
+    kind: str  # "cpu" or "gpu"
+    count: int
+    description: str
+    capabilities: tuple[tuple[int, int], ...]  # compute capability of each GPU
+
+
+@dataclass(frozen=True, slots=True)
 class Devices:
-    """The devices of this process, and the strategy that spreads the work over them."""
+    """The devices of all processes, and the strategy that spreads the work over them."""
 
     strategy: Any
     kind: str  # "cpu" or "gpu"
-    replicas: int
+    replicas: int  # in all
+    workers: int
     description: str
     capabilities: tuple[tuple[int, int], ...]  # compute capability of each GPU in use
 
 
 def open_devices(asked: str, replicas: int | None, environment: Mapping[str, str] = os.environ) -> Devices:
     """Choose devices as asked ("auto", "cpu", "gpu") and make the strategy, before all other TensorFlow."""
+    choice = choose(asked, replicas, environment)
+    return Devices(
+        strategy=_strategy(choice.kind.upper(), choice.count),
+        kind=choice.kind,
+        replicas=choice.count,
+        workers=1,
+        description=choice.description,
+        capabilities=choice.capabilities,
+    )
+
+
+def choose(asked: str, replicas: int | None, environment: Mapping[str, str] = os.environ) -> Choice:
+    """Choose the devices of this process. Raises TrainerError where those that Slurm gave cannot be used."""
     _limit_threads(environment)
     gpus = tf.config.list_physical_devices("GPU") if asked != "cpu" else []
     if asked != "cpu":
         _check_gpus(asked, len(gpus), environment)
-    if gpus:
-        return _open_gpus(gpus, replicas)
-    return _open_cpus(replicas or 1)
+    return _choose_gpus(gpus, replicas) if gpus else _choose_cpus(replicas or 1)
 
 
 def given_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -85,7 +107,7 @@ def _limit_threads(environment: Mapping[str, str]) -> None:
         tf.config.threading.set_inter_op_parallelism_threads(max(2, int(text)))
 
 
-def _open_gpus(gpus: list[Any], replicas: int | None) -> Devices:
+def _choose_gpus(gpus: list[Any], replicas: int | None) -> Choice:
     count = replicas or len(gpus)
     if count > len(gpus):
         raise UsageError(f"--replicas {count}, but there are {len(gpus)} GPU(s) here")
@@ -95,29 +117,18 @@ def _open_gpus(gpus: list[Any], replicas: int | None) -> Devices:
         tf.config.experimental.set_memory_growth(gpu, True)  # else memory figures show all of it in use
     details = [tf.config.experimental.get_device_details(gpu) for gpu in used]
     names = sorted({str(detail.get("device_name", "GPU")) for detail in details})
-    return Devices(
-        strategy=_strategy("GPU", count),
-        kind="gpu",
-        replicas=count,
-        description=f"{count} × {' / '.join(names)}",
-        capabilities=tuple(tuple(detail.get("compute_capability", (0, 0))) for detail in details),
-    )
+    capabilities = tuple(tuple(detail.get("compute_capability", (0, 0))) for detail in details)
+    return Choice("gpu", count, f"{count} × {' / '.join(names)}", capabilities)
 
 
-def _open_cpus(count: int) -> Devices:
+def _choose_cpus(count: int) -> Choice:
     tf.config.set_visible_devices([], "GPU")
     if count > 1:
         logical = [tf.config.LogicalDeviceConfiguration()] * count
         tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
     threads = tf.config.threading.get_intra_op_parallelism_threads() or len(os.sched_getaffinity(0))
     parts = f" in {count} logical devices" if count > 1 else ""
-    return Devices(
-        strategy=_strategy("CPU", count),
-        kind="cpu",
-        replicas=count,
-        description=f"CPU, {threads} thread(s){parts}",
-        capabilities=(),
-    )
+    return Choice("cpu", count, f"CPU, {threads} thread(s){parts}", ())
 
 
 def _strategy(kind: str, count: int) -> Any:

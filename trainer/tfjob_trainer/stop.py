@@ -17,6 +17,11 @@ class StopRequest:
     def __init__(self) -> None:
         self.received: str | None = None  # the signal's name, "SIGUSR1"
 
+    @property
+    def number(self) -> int:
+        """The signal's number; 0 where none has come."""
+        return int(signal.Signals[self.received]) if self.received else 0
+
     def install(self) -> None:
         """Take the stop signals from now on."""
         for number in SIGNALS:

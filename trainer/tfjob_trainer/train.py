@@ -7,18 +7,16 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tfjob_trainer import chatter
+from tfjob_trainer import chatter, cluster, log
 from tfjob_trainer.attempt import Attempt, begin
 from tfjob_trainer.errors import TrainerError, UsageError
 from tfjob_trainer.log import complain, say
-from tfjob_trainer.options import parse
+from tfjob_trainer.options import Options, parse
+from tfjob_trainer.peers import PeerError, Peers
 from tfjob_trainer.stop import StopRequest
 
-NEEDED = {
-    "tensorflow": "tensorflow",
-    "tensorboard": "tensorboard",
-    "sklearn": "scikit-learn",
-}  # module: package
+PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+LOSS_SHOWS_S = 2.0  # after a failure in TensorFlow, until it is known whether a peer's end was the cause
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,23 +24,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     options = parse(arguments)
     stop = StopRequest()
+    peers: Peers | None = None
     try:
-        require_packages()
+        require_packages(digits=options.data_dir is None)
         if options.check:
             say(f"TensorFlow is here, with {sys.executable}")
             return 0
         stop.install()
-        attempt = begin(options, began)
-    except TrainerError as error:
-        complain(str(error))
-        return error.exit_code
-    except OSError as error:
-        complain(f"cannot write in the run folder: {error}")
-        return 1
+        peers = _open_peers(options, stop)
+        attempt = begin(options, began, peers)
+    except (TrainerError, OSError) as error:
+        return _failed_early(error, peers)
     return _train(attempt, stop) if attempt else 0
 
 
+def _open_peers(options: Options, stop: StopRequest) -> Peers | None:
+    """The line to the other processes, where there are some."""
+    ours = cluster.from_environment(os.environ)
+    if ours is None:
+        return None
+    for name in (*PROXIES, *map(str.upper, PROXIES)):
+        os.environ.pop(name, None)  # one hangs TensorFlow's traffic between nodes without a word
+    if not ours.is_chief:
+        log.become_worker(ours.name(ours.rank))
+    return Peers(ours, options.peer_timeout, stop)
+
+
+def _failed_early(error: Exception, peers: Peers | None) -> int:
+    reason = str(error) if isinstance(error, TrainerError) else f"cannot write in the run folder: {error}"
+    if not getattr(error, "told", False):
+        complain(reason)
+    if peers:
+        peers.fail(reason)
+    return error.exit_code if isinstance(error, TrainerError) else 1
+
+
 def _train(attempt: Attempt, stop: StopRequest) -> NoReturn:
+    if attempt.peers:
+        attempt.peers.on_lost = lambda error: _give_up(attempt, error)
     try:
         with chatter.filtered():
             _import_tensorflow()
@@ -51,15 +70,43 @@ def _train(attempt: Attempt, stop: StopRequest) -> NoReturn:
         train(attempt, stop)
         code = 0
     except BaseException as error:  # noqa: BLE001 - the border of the program
-        attempt.note_failure(error)
-        code = _tell(error)
-    _leave(stop, code)
+        cause = _cause(error, attempt)
+        attempt.note_failure(cause)
+        code = _tell(cause)
+        if attempt.peers:
+            attempt.peers.fail(str(cause) or type(cause).__name__)
+    stop.ignore()
+    attempt.release()
+    if code == 0 and attempt.peers:
+        attempt.peers.leave()
+    _leave(code)
+
+
+def _cause(error: BaseException, attempt: Attempt) -> BaseException:
+    """The loss of a peer, where that is what has made TensorFlow fail."""
+    if attempt.peers is None or isinstance(error, TrainerError | KeyboardInterrupt):
+        return error
+    if type(error).__module__.startswith("tensorflow"):
+        time.sleep(LOSS_SHOWS_S)
+    return attempt.peers.lost or error
+
+
+def _give_up(attempt: Attempt, error: PeerError) -> None:
+    """In a thread: a peer is lost, and the main thread hangs in TensorFlow. What is saved is saved."""
+    attempt.note_failure(error)
+    if not error.told:
+        complain(f"{error}. The run goes on from its last checkpoint when started again")
+    if attempt.peers:
+        attempt.peers.fail(str(error))
+    attempt.release()
+    _leave(1)
 
 
 def _tell(error: BaseException) -> int:
     """Say what ended the training; returns the exit code."""
     if isinstance(error, TrainerError):
-        complain(str(error))
+        if not getattr(error, "told", False):
+            complain(str(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         complain("interrupted before the save; the run goes on from its last checkpoint when started again")
@@ -68,9 +115,10 @@ def _tell(error: BaseException) -> int:
     return 1
 
 
-def require_packages() -> None:
+def require_packages(*, digits: bool = True) -> None:
     """Say what has to be installed, as far as that can be seen without importing it."""
-    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
+    needed = {"tensorflow": "tensorflow"} | ({"sklearn": "scikit-learn"} if digits else {})  # module: package
+    missing = [package for module, package in needed.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise UsageError(
             f"{sys.executable} does not have {', '.join(missing)}. Install what is missing there:\n"
@@ -91,9 +139,8 @@ def _import_tensorflow() -> None:
         ) from error
 
 
-def _leave(stop: StopRequest, code: int) -> NoReturn:
+def _leave(code: int) -> NoReturn:
     """End at once: TensorFlow's own shutdown can crash or hang on a late signal, and all is written."""
-    stop.ignore()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

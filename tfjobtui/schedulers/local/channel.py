@@ -3,14 +3,16 @@
 The socket's name is abstract (no file, so neither a full disk nor a network file system matters) and has the
 start's token in it; both sides see to it that the other one is the same user. Requests:
 
-    {"do": "ping"}
+    {"do": "ping"}                                                                 → {"ending": "CANCELLED" | null}
     {"do": "signal", "signal": 10, "to": "steps" | "batch" | "all"}
     {"do": "end", "as": "CANCELLED" | "REQUEUE", "uid": 1000, "hold": false}      answered when it is taken
     {"do": "time_limit", "seconds": 3600 | null}
     {"do": "usage"}                                     → {"usage": {…}, "steps": [{…}]}
-    {"do": "step_begin", "pid": 71, "title": "python", "tasks": 2}                 → {"step": 0}
+    {"do": "step_begin", "pid": 71, "title": "python", "tasks": 2, "cpus": 2 | null, "gpus": 1 | null,
+     "shared": false}                                          → {"step": 0, "cpus": [0, 1], "gpus": [3]}
+                                        or {"busy": "Requested nodes are busy"}: to be asked again
     {"do": "step_tasks", "step": 0, "pids": [72, 73]}
-    {"do": "step_end", "step": 0, "exit_code": 0, "signal": 0}
+    {"do": "step_end", "step": 0, "exit_code": 0, "signal": 0, "usage": {"cpu_s": 1.5, …}}
 
 Every answer has `"ok": true`, or `"error"` with a sentence.
 """

@@ -188,9 +188,6 @@ def _nice(store: Store, row: JobRecord, value: str) -> None:
 
 def _dependency(store: Store, row: JobRecord, value: str) -> None:
     text = str(dependencies.parse(value)) if value else ""
-    for number in dependencies.job_numbers(text):
-        if not store.rows_of(number):
-            raise FormatError(f"there is no job {number} to wait for")
     store.change_request(row.id, dependency=text)
     store.change(row.id, dependency=text)
 
@@ -228,14 +225,3 @@ _CHANGES: Mapping[str, Callable[[Store, JobRecord, str], None]] = {
     "numcpus": _request_field("ntasks", int),
 }
 _WHILE_ACTIVE = frozenset({"timelimit", "jobname", "name", "comment", "requeue", "arraytaskthrottle"})
-
-
-def check_dependencies(store: Store, text: str) -> None:
-    """See whether the jobs that a new one waits for are known.
-
-    Raises:
-        FormatError: one is not.
-    """
-    for number in dependencies.job_numbers(text):
-        if not store.rows_of(number):
-            raise FormatError("Job dependency problem", f"There is no job {number} to wait for.")

@@ -7,42 +7,58 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfjobtui.schedulers.local.place import FOLDER_VARIABLE, TOKEN_VARIABLE, Place, host_name
-from tfjobtui.schedulers.local.records import JobRecord
+
+if TYPE_CHECKING:  # srun imports this module, and each of its starts would pay for the records' classes
+    from tfjobtui.schedulers.local.records import Allocation, JobRecord
 
 CLUSTER = "local"
 _MEBIBYTE = 1 << 20
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
-_NEVER_PASSED = ("SLURM_", "SLURMD_", "SBATCH_", "SRUN_", "TFJOBTUI_LOCAL_")
+_NEVER_PASSED = ("SLURM_", "SLURMD_", "TFJOBTUI_LOCAL_")
 """Of the surroundings of a submission: settings of an outer job are not this one's."""
 
 
 def exported(export: str, submitted: Mapping[str, str], login: Mapping[str, str]) -> dict[str, str]:
     """What `--export` lets through of the submission's environment; `login` is what a new login would have.
 
-    `ALL` (or `ALL,A=1`), `NONE` and `NIL` (nothing), or only the variables that are named, with a value or not.
+    `ALL` (or `ALL,A=1`), `NONE` or nothing, `NIL` (not even a login's), or only the variables that are named,
+    with a value or not; quotes keep a comma from ending a value. With `ALL,…` Slurm adds what only a login
+    has; here everything is a login on this machine already.
     """
-    words = [word for word in export.split(",") if word]
-    kind = words[0].upper() if words else "ALL"
+    words = _words(export)
     own = {name: value for name, value in submitted.items() if not name.startswith(_NEVER_PASSED)}
-    if kind in ("NONE", "NIL"):
-        return dict(login)
-    environment = own if kind == "ALL" else dict(login)
-    for word in words[1:] if kind == "ALL" else words:
+    kinds = {word.upper() for word in words}
+    if "ALL" in kinds:
+        environment = own
+    else:
+        environment = bare_login() if kinds == {"NIL"} else dict(login)
+    for word in words:
         name, equals, value = word.partition("=")
         if equals:
             environment[name] = value
-        elif name in own:
+        elif name in own and name.upper() not in ("ALL", "NONE", "NIL"):
             environment[name] = own[name]
     return environment
 
 
 def needs_login(export: str) -> bool:
     """Whether what a new login would have is asked for."""
-    return export.partition(",")[0].upper() != "ALL" and export != ""
+    kinds = {word.upper() for word in _words(export)}
+    return "ALL" not in kinds and kinds != {"NIL"}
+
+
+def _words(export: str) -> list[str]:
+    """Split at the commas outside of quotes; a word that is quoted as a whole loses its quotes."""
+    words = re.findall(r"""(?:'[^']*'|"[^"]*"|[^,'"]|['"])+""", export)
+    return [
+        word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word for word in words
+    ]
 
 
 def bare_login() -> dict[str, str]:
@@ -101,7 +117,7 @@ def _job_variables(record: JobRecord) -> dict[str, str]:
     }
     if request.account:
         variables["SLURM_JOB_ACCOUNT"] = request.account
-    if request.export != "ALL":
+    if request.export.upper() != "ALL":
         variables["SLURM_EXPORT_ENV"] = request.export
     if request.dependency:
         variables["SLURM_JOB_DEPENDENCY"] = request.dependency
@@ -117,40 +133,43 @@ def _job_variables(record: JobRecord) -> dict[str, str]:
 def _resource_variables(record: JobRecord, node_memory_bytes: int) -> dict[str, str]:
     request, held = record.request, record.allocation
     cpus = len(held.cpus) if held is not None else request.cpus
+    ntasks = request.ntasks or request.ntasks_per_node
     variables = {
         "SLURM_CPUS_ON_NODE": str(cpus),
         "SLURM_JOB_CPUS_PER_NODE": str(cpus),
-        "SLURM_TASKS_PER_NODE": str(request.task_count),
+        # Without a number of tasks Slurm says how many the CPUs are enough for.
+        "SLURM_TASKS_PER_NODE": str(ntasks or max(1, cpus // (request.cpus_per_task or 1))),
     }
-    if request.ntasks is not None:
-        variables |= {"SLURM_NTASKS": str(request.ntasks), "SLURM_NPROCS": str(request.ntasks)}
+    if ntasks is not None:
+        variables |= {"SLURM_NTASKS": str(ntasks), "SLURM_NPROCS": str(ntasks)}
     if request.ntasks_per_node is not None:
         variables["SLURM_NTASKS_PER_NODE"] = str(request.ntasks_per_node)
-        variables.setdefault("SLURM_NTASKS", str(request.task_count))
-        variables.setdefault("SLURM_NPROCS", str(request.task_count))
     if request.cpus_per_task is not None:
         variables["SLURM_CPUS_PER_TASK"] = str(request.cpus_per_task)
+    if request.overcommit:
+        variables["SLURM_OVERCOMMIT"] = "1"
     variables |= _memory_variables(record, node_memory_bytes)
     if held is not None and held.gpus:
-        indexes = ",".join(map(str, held.gpus))
-        variables |= {
-            "SLURM_GPUS": str(request.gpus),
-            "SLURM_GPUS_ON_NODE": str(len(held.gpus)),
-            "SLURM_JOB_GPUS": indexes,
-            "CUDA_VISIBLE_DEVICES": indexes,
-            # NVML's indexes, which the allocation has, are in this order; CUDA's own is by speed.
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "GPU_DEVICE_ORDINAL": indexes,
-        }
-    return variables
+        variables |= _gpu_variables(held)
+    return variables | {f"SLURM_{name}": value for name, value in request.variables}
+
+
+def _gpu_variables(held: Allocation) -> dict[str, str]:
+    indexes = ",".join(map(str, held.gpus))
+    return {
+        "SLURM_GPUS_ON_NODE": str(len(held.gpus)),
+        "SLURM_JOB_GPUS": indexes,
+        "CUDA_VISIBLE_DEVICES": indexes,
+        # NVML's indexes, which the allocation has, are in this order; CUDA's own is by speed.
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "GPU_DEVICE_ORDINAL": indexes,
+    }
 
 
 def _memory_variables(record: JobRecord, node_memory_bytes: int) -> dict[str, str]:
     request = record.request
     if request.memory_per_cpu is not None:
         return {"SLURM_MEM_PER_CPU": str(request.memory_per_cpu // _MEBIBYTE)}
-    if request.memory_per_gpu is not None:
-        return {"SLURM_MEM_PER_GPU": str(request.memory_per_gpu // _MEBIBYTE)}
     if request.memory_per_node is not None:
         return {"SLURM_MEM_PER_NODE": str((request.memory_per_node or node_memory_bytes) // _MEBIBYTE)}
     return {}
@@ -166,7 +185,7 @@ def _array_variables(record: JobRecord) -> dict[str, str]:
         "SLURM_ARRAY_TASK_COUNT": str(len(tasks)),
         "SLURM_ARRAY_TASK_MIN": str(min(first for first, _, _ in tasks.ranges)),
         "SLURM_ARRAY_TASK_MAX": str(max(last for _, last, _ in tasks.ranges)),
-        "SLURM_ARRAY_TASK_STEP": str(tasks.ranges[0][2]),
+        "SLURM_ARRAY_TASK_STEP": dict(record.request.variables).get("ARRAY_TASK_STEP", "1"),
     }
 
 
@@ -189,10 +208,12 @@ def step_environment(
         "SLURM_PROCID": str(task),
         "SLURM_LOCALID": str(task),
         "SLURM_GTIDS": ",".join(map(str, range(ntasks))),
-        "SLURM_DISTRIBUTION": base.get("SLURM_DISTRIBUTION", "block"),
+        "SLURM_DISTRIBUTION": base.get("SLURM_DISTRIBUTION", "block" if ntasks > 1 else "cyclic"),
+        "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": base.get("SLURM_JOB_CPUS_PER_NODE", "1"),
         "SLURM_SRUN_COMM_HOST": "127.0.0.1",
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
         "SLURM_UMASK": f"{umask():04o}",
+        "SRUN_DEBUG": base.get("SRUN_DEBUG", "3"),
     }
     if cpus_per_task is not None:
         environment["SLURM_CPUS_PER_TASK"] = str(cpus_per_task)

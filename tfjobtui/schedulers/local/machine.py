@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tfjobtui.model.units import size
 from tfjobtui.probe import nvml
 from tfjobtui.schedulers.local.request import JobRequest
 from tfjobtui.schedulers.local.settings import LocalSettings
+
+_MOST_CPUS = 8192
+"""As many as a Linux kernel can be built for (NR_CPUS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,46 +58,79 @@ class Machine:
 
 
 def find_machine(settings: LocalSettings) -> Machine:
-    """This machine, as far as it may be used: by the affinity, the control group and the settings."""
-    cpus = tuple(sorted(os.sched_getaffinity(1) if _may_ask_of_init() else os.sched_getaffinity(0)))
+    """This machine, as far as it may be used: by its control groups and the settings."""
+    cpus = _cpus()
     cpus = cpus[: _cpu_quota() or len(cpus)]
-    memory = min(_physical_memory(), _cgroup_limit() or _physical_memory())
+    memory = min(filter(None, (_physical_memory(), _memory_limit(), settings.memory_bytes)))
     busy = {sample.index for sample in nvml.sample_gpus() if sample.pids}
     gpus = tuple(GpuDevice(gpu.index, gpu.uuid, gpu.kind, gpu.index in busy) for gpu in nvml.list_gpus())
-    return Machine(
-        cpus[: settings.cpus],
-        min(memory, settings.memory_bytes or memory),
-        gpus if settings.gpus is None else gpus[: settings.gpus],
-    )
+    return Machine(cpus[: settings.cpus], memory, gpus if settings.gpus is None else gpus[: settings.gpus])
 
 
-def _may_ask_of_init() -> bool:
-    """A job's own command must not take the job's CPUs for all there are; init's are those of the machine."""
-    with contextlib.suppress(OSError):
-        os.sched_getaffinity(1)
-        return True
-    return False
+def _cpus() -> tuple[int, ...]:
+    """The CPUs that the kernel would give a process of ours that asks for all.
+
+    The affinity of this process does not tell: a command in a job has the job's CPUs only.
+    """
+    found: set[int] = os.sched_getaffinity(0)
+
+    def ask() -> None:  # in a thread that ends: only its own affinity is changed
+        nonlocal found
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, range(_MOST_CPUS))
+            found = os.sched_getaffinity(0)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    return tuple(sorted(found))
 
 
 def _physical_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _cgroup_limit() -> int | None:
-    """The memory limit that a container runs under, if any."""
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):
-            limit = int(Path(name).read_text())
-            return limit if limit < 1 << 60 else None
-    return None
+def _memory_limit() -> int | None:
+    """The lowest memory limit of the control groups that this process is in, in bytes."""
+    limits: list[int] = []
+    for folder in _control_groups("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with contextlib.suppress(OSError, ValueError):
+                limits.append(int((folder / name).read_text()))
+    # Version 1 writes a number near 2^63 for "no limit".
+    return min((limit for limit in limits if 0 < limit < 1 << 60), default=None)
 
 
 def _cpu_quota() -> int | None:
-    """The CPUs that a container's quota comes to (`cpu.max` of cgroup v2), if any."""
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, round(int(quota) / int(period)))
-    return None
+    """The CPUs that the lowest quota of the control groups comes to."""
+    found: list[float] = []
+    for folder in _control_groups("cpu"):
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = (folder / "cpu.max").read_text().split()
+            found.append(int(quota) / int(period))
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+            found.append(int(quota) / int(period))
+    lowest = min((quota for quota in found if quota > 0), default=None)
+    return None if lowest is None else max(1, round(lowest))
+
+
+def _control_groups(controller: str, root: Path = Path("/sys/fs/cgroup")) -> Iterator[Path]:
+    """The folders of this process' control group and of those above it, of version 2 and of version 1.
+
+    In a container `/proc/self/cgroup` may name a path of the host's, which is not there: the root is, always.
+    """
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number != "0" and controller not in controllers.split(","):
+            continue
+        top = root if number == "0" else root / controller
+        own = PurePosixPath(path.lstrip("/"))
+        yield from dict.fromkeys((top / own, *(top / above for above in own.parents)))
 
 
 def refusal(request: JobRequest, machine: Machine) -> str:

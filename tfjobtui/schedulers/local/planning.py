@@ -39,6 +39,8 @@ class Plan:
 
     `dependencies` is what is left to wait for where that has changed; `cancelled` are jobs whose dependency
     can never come true and that asked to be cancelled then; `eligible` are those that may start from now on.
+    `hopeless_tasks` are tasks of waiting rests that wait in vain, each alone (`aftercorr`). `missed` are jobs
+    that cannot be done by their deadline any more. At `next_s` something changes by time alone.
     """
 
     starts: list[Start] = field(default_factory=list)
@@ -46,6 +48,9 @@ class Plan:
     dependencies: dict[int, str] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
     eligible: list[int] = field(default_factory=list)
+    hopeless_tasks: list[tuple[JobRecord, int]] = field(default_factory=list)
+    missed: list[int] = field(default_factory=list)
+    next_s: float = math.inf
 
 
 def plan(live: Sequence[JobRecord], find: dependencies.Find, machine: Machine, now_s: float) -> Plan:
@@ -58,7 +63,7 @@ class _Planner:
         self, live: Sequence[JobRecord], find: dependencies.Find, machine: Machine, now_s: float
     ) -> None:
         self._live = live
-        self._find = find
+        self._around = dependencies.Surroundings(find, live, now_s)
         self._machine = machine
         self._now_s = now_s
         self._plan = Plan()
@@ -83,20 +88,43 @@ class _Planner:
             return "JobHeldUser"
         begin_s = record.request.begin_s
         if begin_s is not None and begin_s > self._now_s:
+            self._look_again(begin_s)
             return "BeginTime"
-        if record.dependency:
-            seen = dependencies.outlook(record, self._find, self._live, self._now_s)
-            if seen.is_hopeless:
-                if record.request.kill_on_invalid_dependency:
-                    self._plan.cancelled.append(record.id)
-                return "DependencyNeverSatisfied"
-            if seen.left != record.dependency and not dependencies.corresponding(record.dependency):
-                self._plan.dependencies[record.id] = seen.left
-            if seen.left:
-                return "Dependency"
+        if record.dependency and not _waits_by_task(record):
+            reason = self._dependency(record)
+            if reason is not None:
+                return reason
+        if self._misses_deadline(record):
+            self._plan.missed.append(record.id)
+            return "DeadLine"
         if record.eligible_s is None:
             self._plan.eligible.append(record.id)
         return None
+
+    def _dependency(self, record: JobRecord) -> str | None:
+        """What it still waits for, as a reason."""
+        seen = dependencies.outlook(record, self._around)
+        if seen.is_hopeless:
+            if record.request.kill_on_invalid_dependency:
+                self._plan.cancelled.append(record.id)
+            return "DependencyNeverSatisfied"
+        if seen.left != record.dependency:
+            self._plan.dependencies[record.id] = seen.left
+        self._look_again(seen.next_s)
+        return "Dependency" if seen.left else None
+
+    def _misses_deadline(self, record: JobRecord) -> bool:
+        """Whether its time limit reaches beyond the deadline; it need not, and is not waited for then."""
+        deadline_s = record.request.deadline_s
+        if deadline_s is None:
+            return False
+        last_s = deadline_s - (0.0 if math.isinf(record.time_limit_s) else record.time_limit_s)
+        self._look_again(last_s + 1)
+        return self._now_s > last_s
+
+    def _look_again(self, moment_s: float | None) -> None:
+        if moment_s is not None and moment_s > self._now_s:
+            self._plan.next_s = min(self._plan.next_s, moment_s)
 
     def _place(self, record: JobRecord) -> str | None:
         """Start it, or give it a place in the future; why it waits, or `None` where all of it starts."""
@@ -117,32 +145,27 @@ class _Planner:
                 return reason or "JobArrayTaskLimit"
             if self._planned >= MOST_PLANNED:
                 return reason or "Priority"
-            reason = self._start(record, task) or reason
+            why = self._start(record, task)
+            reason = reason or why
         return reason
 
     def _ready(self, record: JobRecord, tasks: TaskSet) -> Iterator[int | None]:
-        """The tasks that may start, and at the end `None` where some may not yet (`aftercorr`)."""
-        arrays = dependencies.corresponding(record.dependency)
-        if not arrays:
+        """The tasks that may start, and at the end `None` where some may not yet."""
+        if not _waits_by_task(record):
             yield from tasks
             return
-        done = frozenset.intersection(*(self._good_tasks(array) for array in arrays))
         waits = False
         for task in tasks:
-            if task in done:
-                yield task
-            else:
+            seen = dependencies.outlook(record, self._around, task)
+            self._look_again(seen.next_s)
+            if seen.is_hopeless:
+                self._plan.hopeless_tasks.append((record, task))
+            elif seen.left:
                 waits = True
+            else:
+                yield task
         if waits:
             yield None
-
-    def _good_tasks(self, array: int) -> frozenset[int]:
-        """The tasks of an array that are done well."""
-        return frozenset(
-            row.array_task_id
-            for row in self._find(array)
-            if row.state is JobState.COMPLETED and row.array_task_id is not None
-        )
 
     def _at_throttle(self, record: JobRecord) -> bool:
         limit = record.array_throttle
@@ -180,6 +203,10 @@ class _Planner:
         )
 
 
+def _waits_by_task(record: JobRecord) -> bool:
+    return record.array_tasks is not None and dependencies.is_by_task(record.dependency)
+
+
 def _need(record: JobRecord, machine: Machine) -> Need:
     request = record.request
     choice = sorted(machine.gpus_of(request.gpu_type), key=lambda gpu: (gpu.is_busy, gpu.index))
@@ -208,5 +235,12 @@ def _profile(machine: Machine, holding: Iterable[JobRecord], now_s: float) -> Pr
         if held is not None:
             end_s = (record.start_s or now_s) + _duration(record.time_limit_s)
             end_s = max(end_s, now_s + _OVERDUE_S)
-            profile.take(now_s, end_s, len(held.cpus), held.memory_bytes, held.gpus)
+            profile.take(now_s, end_s, len(held.cpus), held.memory_bytes, _held_gpus(machine, held))
     return profile
+
+
+def _held_gpus(machine: Machine, held: Allocation) -> tuple[int, ...]:
+    """Today's indexes of the GPUs that a job holds: after one has failed the others may be counted anew."""
+    by_uuid = {gpu.uuid: gpu.index for gpu in machine.gpus if gpu.uuid}
+    uuids = held.gpu_uuids or ("",) * len(held.gpus)
+    return tuple(by_uuid.get(uuid, index) for index, uuid in zip(held.gpus, uuids, strict=True))

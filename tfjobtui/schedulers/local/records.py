@@ -114,5 +114,6 @@ class JobRecord:
         if self.array_job_id is None:
             return JobId(self.id)
         if self.array_tasks is not None:
-            return JobId(self.array_job_id, tasks=self.array_tasks)
+            tasks = TaskSet(self.array_tasks.ranges, self.array_throttle or None)
+            return JobId(self.array_job_id, tasks=tasks)
         return JobId(self.array_job_id, task=self.array_task_id)

@@ -28,7 +28,9 @@ class JobRequest:
     `stdout`, `stderr`, `stdin` are absolute patterns as sbatch hands them over (the folder in front, nothing
     expanded); an empty `stdout` is the default, an empty `stderr` goes with standard output.
     `requeue` is `None` where nothing says it: then the user may requeue it, and a lost machine does not.
-    `export` is sbatch's (`ALL`, `NONE`, `ALL,A=1`, `A,B=2`). `notes` are sentences on options that have no
+    `export` is sbatch's (`ALL`, `NONE`, `ALL,A=1`, `A,B=2`; empty is none). `min_cpus` are CPUs that it gets at
+    least, whatever its tasks need; with `overcommit` its tasks need one together. `variables` are what sbatch
+    itself sets by the options, without `SLURM_` in front. `notes` are sentences on options that have no
     meaning on one machine and were passed over.
     """
 
@@ -66,6 +68,9 @@ class JobRequest:
     gpus: int = 0
     gpu_type: str | None = None
     exclusive: bool = False
+    min_cpus: int = 0
+    overcommit: bool = False
+    variables: tuple[tuple[str, str], ...] = ()
     umask: int = 0o022
     submit_line: str = ""
     notes: tuple[str, ...] = ()
@@ -77,7 +82,8 @@ class JobRequest:
     @property
     def cpus(self) -> int:
         """CPUs in all; a machine that is asked for whole is counted by the planning."""
-        return self.task_count * (self.cpus_per_task or 1)
+        needed = 1 if self.overcommit else self.task_count * (self.cpus_per_task or 1)
+        return max(needed, self.min_cpus)
 
     @property
     def memory_bytes(self) -> int | None:
@@ -112,4 +118,5 @@ class JobRequest:
             values["array"] = TaskSet(tuple((a, b, c) for a, b, c in ranges), throttle)
         for name in ("arguments", "notes"):
             values[name] = tuple(values.get(name, ()))
+        values["variables"] = tuple((name, value) for name, value in values.get("variables", ()))
         return JobRequest(**values)

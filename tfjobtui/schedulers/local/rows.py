@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import sqlite3
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from tfjobtui.model.ids import TaskSet, parse_tasks
+from tfjobtui.model.ids import parse_tasks
 from tfjobtui.model.job import ExitCode
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.local.identity import ProcessIdentity
@@ -46,6 +45,7 @@ CREATE TABLE jobs (
     steps TEXT
 );
 CREATE INDEX by_state ON jobs (state);
+CREATE INDEX by_end ON jobs (end_s);
 CREATE INDEX by_array ON jobs (array_job_id);
 CREATE TABLE runs (job INTEGER NOT NULL, start_s REAL, ending TEXT NOT NULL);
 CREATE INDEX runs_by_job ON runs (job);
@@ -64,46 +64,36 @@ COLUMNS = tuple(
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM jobs"
 
 
+Row = tuple[Any, ...]
+"""A row of `SELECT`."""
+
 _NO_USAGE = Usage()
+_request = lru_cache(maxsize=1024)(JobRequest.from_json)
+_tasks = lru_cache(maxsize=1024)(parse_tasks)
 
 
-@lru_cache(maxsize=4096)
-def _request(text: str) -> JobRequest:
-    return JobRequest.from_json(text)
+def record_of(row: Row) -> JobRecord:
+    """The record in a row of `SELECT`.
 
-
-@lru_cache(maxsize=4096)
-def _tasks(text: str) -> TaskSet:
-    return parse_tasks(text)
-
-
-def record_of(row: sqlite3.Row) -> JobRecord:
-    """The record in a row of `SELECT`."""
+    Raises:
+        ValueError, KeyError, TypeError: it holds what was never written into it.
+    """
+    values = dict(zip(COLUMNS, row, strict=True))
+    request, tasks, usage, steps = (values[name] for name in ("request", "array_tasks", "usage", "steps"))
     return JobRecord(
-        id=row["id"],
-        request=_request(row["request"]),
-        state=JobState.of(row["state"]),
-        reason=row["reason"],
-        submit_s=row["submit_s"],
-        array_job_id=row["array_job_id"],
-        array_task_id=row["array_task_id"],
-        array_tasks=_tasks(row["array_tasks"]) if row["array_tasks"] else None,
-        array_throttle=row["array_throttle"],
-        held=bool(row["held"]),
-        priority=row["priority"],
-        eligible_s=row["eligible_s"],
-        start_s=row["start_s"],
-        end_s=row["end_s"],
-        time_limit_s=math.inf if row["time_limit_s"] is None else row["time_limit_s"],
-        restarts=row["restarts"],
-        dependency=row["dependency"],
-        allocation=_allocation(row["allocation"]),
-        token=row["token"],
-        shepherd=identity_of(row["shepherd"]),
-        exit_code=exit_code_of(row["exit_code"]),
-        cancelled_by_uid=row["cancelled_by_uid"],
-        usage=usage_of(json.loads(row["usage"])) if row["usage"] else _NO_USAGE,
-        steps=tuple(step_of(item) for item in json.loads(row["steps"])) if row["steps"] else (),
+        **values
+        | {
+            "request": _request(request),
+            "state": JobState.of(values["state"]),
+            "array_tasks": _tasks(tasks) if tasks else None,
+            "held": bool(values["held"]),
+            "time_limit_s": math.inf if values["time_limit_s"] is None else values["time_limit_s"],
+            "allocation": _allocation(values["allocation"]),
+            "shepherd": identity_of(values["shepherd"]),
+            "exit_code": exit_code_of(values["exit_code"]),
+            "usage": usage_of(json.loads(usage)) if usage else _NO_USAGE,
+            "steps": tuple(step_of(item) for item in json.loads(steps)) if steps else (),
+        }
     )
 
 

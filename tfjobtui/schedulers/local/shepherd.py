@@ -101,8 +101,8 @@ class Shepherd:
         self._record = record
         self._settings = store.settings()
         self._limit_s = record.time_limit_s
-        self._steps = Steps()
         held = record.allocation
+        self._steps = Steps(held.cpus, held.gpus) if held is not None else Steps()
         self._sampler = Sampler(held.gpus if held is not None else ())
         self._script: subprocess.Popen[bytes] | None = None
         self._streams: Streams | None = None
@@ -340,7 +340,7 @@ class Shepherd:
             "end": self._answer_end,
             "time_limit": self._answer_time_limit,
             "usage": self._answer_usage,
-            "step_begin": self._steps.begin,
+            "step_begin": self._answer_step_begin,
             "step_tasks": self._steps.tasks,
             "step_end": self._steps.end,
         }
@@ -353,7 +353,13 @@ class Shepherd:
             return {"error": f"the request cannot be read: {error!r}"}
 
     def _answer_ping(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"ok": True, "pid": os.getpid()}
+        ending = None if self._why is None else self._why.long
+        return {"ok": True, "pid": os.getpid(), "ending": ending}
+
+    def _answer_step_begin(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._why is not None or self._exit_code is not None:
+            return {"error": "Job/step already completing or completed"}
+        return self._steps.begin(request)
 
     def _answer_signal(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._signal(int(request["signal"]), str(request.get("to", "steps")))

@@ -8,22 +8,24 @@ on a network one, where WAL's shared memory does not work, it keeps a rollback j
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tfjobtui.errors import StoreError
+from tfjobtui.errors import FormatError, StoreError, StoreVersionError
 from tfjobtui.model.ids import JobId, TaskSet
 from tfjobtui.model.job import ExitCode
 from tfjobtui.model.state import JobState
 from tfjobtui.paths import make_private
-from tfjobtui.schedulers.local import rows
+from tfjobtui.schedulers.local import dependencies, rows
 from tfjobtui.schedulers.local.identity import ProcessIdentity
 from tfjobtui.schedulers.local.place import Place
 from tfjobtui.schedulers.local.records import Ending, JobRecord
@@ -34,7 +36,20 @@ from tfjobtui.schedulers.local.tasksets import common, without
 VERSION = 1
 """Of the tables. A newer program changes it, and an older one then does not touch the file."""
 _BUSY_S = 10.0
-_LIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+_ACTIVE = ("CONFIGURING", "RUNNING", "COMPLETING")
+_LIVE = ("PENDING", *_ACTIVE)
+_MOST_KNOWN = 5000
+"""Records that are kept besides those that were read last."""
+_LEFT_BEHIND_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What was read, when the file was of that version."""
+
+    version: tuple[int, int]
+    since_s: float
+    records: tuple[JobRecord, ...]
 
 
 class Store:
@@ -42,7 +57,12 @@ class Store:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.planned: tuple[tuple[int, int], float] | None = None
+        """Kept for `dispatch`: the version that was planned last, and until when that plan holds."""
         self._lock = threading.RLock()
+        self._known: dict[int, tuple[rows.Row, JobRecord]] = {}
+        self._live: _Answer | None = None
+        self._recent: _Answer | None = None
         with _told(place.database):
             place.make()
             self._db = sqlite3.connect(
@@ -57,23 +77,48 @@ class Store:
 
     def _prepare(self) -> None:
         os.chmod(self.place.database, 0o600)  # noqa: PTH101 - before anything is in it
-        self._db.execute(f"PRAGMA journal_mode={'TRUNCATE' if self.place.is_on_network else 'WAL'}")
+        self._check_version()  # before anything changes the file
+        self._set_journal_mode("TRUNCATE" if self.place.is_on_network else "WAL")
         # What was committed shall be there after a loss of power too: a start must not be forgotten.
         self._db.execute("PRAGMA synchronous=FULL")
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found == 0:
+        if self._check_version() == 0:
             with self.transaction():
-                (found,) = self._db.execute("PRAGMA user_version").fetchone()
-                if found == 0:
-                    for statement in rows.SCHEMA.split(";"):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version={VERSION}")
-                    found = VERSION
-        if found != VERSION:
-            raise StoreError(
+                if self._check_version() == 0:
+                    self._make_tables()
+
+    def _check_version(self) -> int:
+        (found,) = self._db.execute("PRAGMA user_version").fetchone()
+        if found not in (0, VERSION):
+            raise StoreVersionError(
                 f"{self.place.database} is of version {found}; this program knows version {VERSION}",
                 "Use the newer tfjobtui that wrote it.",
             )
+        return int(found)
+
+    def _set_journal_mode(self, mode: str) -> None:
+        """SQLite does not wait for another program that is just doing the same."""
+        end = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                self._db.execute(f"PRAGMA journal_mode={mode}").fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    def _make_tables(self) -> None:
+        for statement in rows.SCHEMA.split(";"):
+            self._db.execute(statement)
+        # Where a damaged file was moved away, its jobs' folders are still there, and some may be running.
+        used = [int(entry.name) for entry in self._folders()]
+        self._db.execute("INSERT INTO meta VALUES ('next_id', ?)", (str(max(used, default=0) + 1),))
+        self._db.execute(f"PRAGMA user_version={VERSION}")
+
+    def _folders(self) -> list[os.DirEntry[str]]:
+        """The folders of jobs."""
+        with os.scandir(self.place.folder / "jobs") as entries:
+            return [entry for entry in entries if entry.name.isdigit()]
 
     def close(self) -> None:
         with self._lock:
@@ -86,16 +131,48 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
+                self._live = self._recent = None  # they may have been read within it
+                # A full disk may have rolled it back already.
                 with contextlib.suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+
+    def version(self) -> tuple[int, int]:
+        """Another pair of numbers after any change, also one of this object's own."""
+        return self.change_counter(), self._db.total_changes
 
     def _select(self, where: str = "", values: Sequence[object] = ()) -> tuple[JobRecord, ...]:
         with self._lock, _told(self.place.database):
-            found = self._db.execute(f"{rows.SELECT} {where} ORDER BY id", tuple(values)).fetchall()
-            return tuple(rows.record_of(row) for row in found)
+            cursor = self._db.cursor()
+            cursor.row_factory = None
+            found = cursor.execute(f"{rows.SELECT} {where} ORDER BY id", tuple(values)).fetchall()
+            return tuple(map(self._record, found))
+
+    def _record(self, row: rows.Row) -> JobRecord:
+        """The record of a row; the same object for as long as the row is the same."""
+        known = self._known.get(row[0])
+        if known is not None and known[0] == row:
+            return known[1]
+        try:
+            record = rows.record_of(row)
+        except (ValueError, KeyError, TypeError, FormatError) as error:
+            raise StoreError(*_sentence(self.place.database, f"malformed row {row[0]}: {error}")) from error
+        self._known[row[0]] = (row, record)
+        return record
+
+    def _answer(self, known: _Answer | None, since_s: float, where: str, *values: object) -> _Answer:
+        """The answer that is known if nothing has changed, else one that is read."""
+        with self._lock:
+            version = self.version()
+            if known is not None and known.version == version and known.since_s <= since_s:
+                return known
+            found = self._select(where, values)
+            if len(self._known) > 2 * len(found) + _MOST_KNOWN:
+                ids = {record.id for record in found}
+                self._known = {key: value for key, value in self._known.items() if key in ids}
+            return _Answer(version, since_s, found)
 
     # -- reading --------------------------------------------------------------------------
 
@@ -103,11 +180,21 @@ class Store:
         """What has not ended, and what ended after that moment; without one everything."""
         if since_s is None:
             return self._select()
-        return self._select(f"WHERE state IN {_LIVE} OR end_s >= ?", (since_s,))
+        self._recent = self._answer(self._recent, since_s, f"WHERE state IN {_LIVE} OR end_s >= ?", since_s)
+        return tuple(
+            record
+            for record in self._recent.records
+            if not record.state.is_terminal or _ended(record) >= since_s
+        )
 
     def live(self) -> tuple[JobRecord, ...]:
         """What has not ended."""
-        return self._select(f"WHERE state IN {_LIVE}")
+        self._live = self._answer(self._live, 0.0, f"WHERE state IN {_LIVE}")
+        return self._live.records
+
+    def active(self) -> tuple[JobRecord, ...]:
+        """What is starting, runs or is being ended."""
+        return self._select(f"WHERE state IN {_ACTIVE}")
 
     def get(self, raw_id: int) -> JobRecord | None:
         found = self._select("WHERE id = ?", (raw_id,))
@@ -172,6 +259,7 @@ class Store:
                 _write(self.place.script(raw_id), script, 0o700)
                 text = "".join(f"{name}={value}\0" for name, value in environment.items())
                 _write(self.place.environment(raw_id), os.fsencode(text), 0o600)
+                _sync_folder(folder)
             record = _new_record(raw_id, request, now_s)
             with self.transaction():
                 self.insert(record)
@@ -275,6 +363,20 @@ class Store:
             shepherd=None,
         )
 
+    def put_back(self, record: JobRecord) -> bool:
+        """Let a start whose script never ran wait again, as if it had not been planned.
+
+        `False` where it is not that start any more, or somebody has taken it over meanwhile.
+        """
+        shepherd = None if record.shepherd is None else rows.identity_value(record.shepherd)
+        with self.transaction() as db:
+            changed = db.execute(
+                "UPDATE jobs SET state = 'PENDING', reason = 'None', token = '', shepherd = NULL, claimed = NULL,"
+                " allocation = NULL, start_s = NULL WHERE id = ? AND token = ? AND state = ? AND shepherd IS ?",
+                (record.id, record.token, record.state.long, shepherd),
+            ).rowcount
+        return bool(changed)
+
     def run_again(self, raw_id: int, *, hold: bool, now_s: float) -> bool:
         """Let a job that has ended wait again; `False` where it has not ended."""
         with self.transaction() as db:
@@ -368,14 +470,17 @@ class Store:
     def forget_before(self, moment_s: float) -> int:
         """Drop jobs that ended before that moment, with their folders; how many.
 
-        An array's folder stays for as long as one of its tasks does.
+        An array's folder stays for as long as one of its tasks does, and a job for as long as one waits for it:
+        how it ended would be forgotten, and the other one started.
         """
         with self.transaction() as db:
+            wanted = self._waited_for()
             old = [
                 (row["id"], row["array_job_id"])
                 for row in db.execute(
                     f"SELECT id, array_job_id FROM jobs WHERE state NOT IN {_LIVE} AND end_s < ?", (moment_s,)
                 )
+                if not wanted & {row["id"], row["array_job_id"]}
             ]
             for raw_id, _ in old:
                 db.execute("DELETE FROM jobs WHERE id = ?", (raw_id,))
@@ -385,6 +490,22 @@ class Store:
             for number in {raw_id, array} - kept - {None}:
                 shutil.rmtree(self.place.job_folder(number), ignore_errors=True)
         return len(old)
+
+    def _waited_for(self) -> set[int]:
+        """The jobs that others wait for."""
+        found = self._db.execute(f"SELECT dependency FROM jobs WHERE state IN {_LIVE} AND dependency != ''")
+        return {term.job for (text,) in found for term in dependencies.parse(text).terms}
+
+    def forget_left_behind(self) -> None:
+        """Drop the folders of submissions that were killed between their files and their row."""
+        with self._lock, _told(self.place.database):
+            known = {
+                number for row in self._db.execute("SELECT id, array_job_id FROM jobs") for number in row
+            }
+            for entry in self._folders():
+                old = time.time() - entry.stat().st_mtime > _LEFT_BEHIND_S
+                if old and int(entry.name) not in known:
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _has_task(row: JobRecord, task: int) -> bool:
@@ -418,6 +539,20 @@ def _write(path: Path, data: bytes, mode: int) -> None:
         os.fsync(file.fileno())
 
 
+def _sync_folder(folder: Path) -> None:
+    """Keep the names in it, too, over a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # some file systems do not do it
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _ended(record: JobRecord) -> float:
+    return 0.0 if record.end_s is None else record.end_s
+
+
 @contextlib.contextmanager
 def _told(path: Path) -> Iterator[None]:
     """Turn faults of the file and the disk into sentences."""
@@ -426,7 +561,9 @@ def _told(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise StoreError(*_sentence(path, str(error))) from error
     except OSError as error:
-        where = error.filename or path
+        where = Path(error.filename or path)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StoreError(*_sentence(where, "full")) from error
         raise StoreError(
             f"{where}: {error.strerror or error}", "The queue of this machine could not be changed or read."
         ) from error
@@ -435,6 +572,8 @@ def _told(path: Path) -> Iterator[None]:
 def _sentence(path: Path, words: str) -> tuple[str, str]:
     if "full" in words:
         return f"{path}: the disk or your quota is full", "Make room and try again; no job was lost."
+    if "I/O" in words:
+        return f"{path}: {words}", "Is the disk or your quota full? Then make room and try again."
     if "locked" in words or "busy" in words:
         return f"{path} is locked by another program for more than {_BUSY_S:.0f} s", "Try again."
     if "malformed" in words or "not a database" in words:

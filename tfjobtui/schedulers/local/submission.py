@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tfjobtui.errors import FormatError, StoreError, SubmissionError
+from tfjobtui.errors import StoreError, SubmissionError
 from tfjobtui.model.ids import JobId
-from tfjobtui.schedulers.local import control, options
+from tfjobtui.schedulers.local import options
 from tfjobtui.schedulers.local.environment import umask
 from tfjobtui.schedulers.local.machine import Machine, refusal
 from tfjobtui.schedulers.local.options import ParsedJob
@@ -79,9 +79,6 @@ def keep(
             "Ask for less, or use a cluster with Slurm.",
         )
     try:
-        control.check_dependencies(store, request.dependency)
         return store.submit(request, script, environment, time.time())
-    except FormatError as error:
-        raise SubmissionError(error.message, error.hint) from error
     except StoreError as error:
         raise SubmissionError(f"The job was not submitted: {error.message}", error.hint) from error

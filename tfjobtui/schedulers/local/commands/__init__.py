@@ -6,17 +6,12 @@ not known here ends with an error, and never with something else than Slurm woul
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shlex
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import tfjobtui
-from tfjobtui.schedulers.local.place import Place
+if TYPE_CHECKING:
+    from tfjobtui.schedulers.local.place import Place
 
 NAMES = ("sbatch", "srun", "scontrol", "squeue", "scancel", "sacct", "sstat", "sinfo")
-_RUNNER = "run.py"
 
 
 def install(place: Place) -> None:
@@ -25,25 +20,7 @@ def install(place: Place) -> None:
     Raises:
         OSError: they cannot be written.
     """
-    place.bin.mkdir(mode=0o700, parents=True, exist_ok=True)
-    root = str(Path(tfjobtui.__file__).parents[1])
-    _write(
-        place.bin / _RUNNER,
-        f"import sys\n\nsys.path.insert(0, {root!r})\n"
-        "from tfjobtui.schedulers.local.commands.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n",
-        0o600,
-    )
-    # Isolated: a job's own PYTHONPATH and environment do not reach into this Python, nor are they changed.
-    call = shlex.join([sys.executable, "-I", str(place.bin / _RUNNER)])
-    for name in NAMES:
-        _write(place.bin / name, f'#!/bin/sh\nexec {call} {name} "$@"\n', 0o700)
+    # Every command imports this package: only who writes them pays for it.
+    from tfjobtui.schedulers.local.commands.installing import write_scripts
 
-
-def _write(path: Path, text: str, mode: int) -> None:
-    with contextlib.suppress(OSError):
-        if path.read_text() == text:
-            return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text)
-    temporary.chmod(mode)
-    temporary.replace(path)
+    write_scripts(place)

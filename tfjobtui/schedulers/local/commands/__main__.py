@@ -7,6 +7,7 @@ import sys
 
 from tfjobtui.errors import TfjobtuiError
 from tfjobtui.schedulers.local.commands import NAMES
+from tfjobtui.schedulers.local.commands.refusal import RefusalError
 
 
 def main(argv: list[str]) -> int:
@@ -19,6 +20,10 @@ def main(argv: list[str]) -> int:
     try:
         code: int = module.run(argv[1:])
         sys.stdout.flush()
+    except RefusalError as refusal:
+        sys.stdout.flush()
+        sys.stderr.write(f"{refusal.words}\n")
+        return refusal.code
     except TfjobtuiError as error:
         sys.stderr.write(f"{name}: error: {error}\n")
         return 1

@@ -1,200 +1,311 @@
-"""scontrol: show and change jobs, host lists, and putting a job back into the queue."""
+"""scontrol: show and change jobs, host lists, and putting a job back into the queue.
+
+What is imported is what the subcommand needs: `show hostnames` stands at the beginning of many scripts.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from tfjobtui import __version__
-from tfjobtui.errors import FormatError, UsageError
-from tfjobtui.model import hostlist
-from tfjobtui.model.ids import JobId
-from tfjobtui.model.units import stamp
 from tfjobtui.schedulers.local.commands.getopt import Table, parse
-from tfjobtui.schedulers.local.place import host_name
+from tfjobtui.schedulers.local.commands.refusal import RefusalError, not_here
+
+if TYPE_CHECKING:
+    from tfjobtui.model.ids import JobId
+    from tfjobtui.schedulers.local import control
+    from tfjobtui.schedulers.local.store import Store
 
 _TABLE = Table(
-    with_value="clusters:M",
-    flags="oneliner:o detail:d details all:a quiet:Q verbose:v version:V local federation help:h",
+    "scontrol",
+    with_value="cluster:M clusters=cluster",
+    flags="all:a details:d oneliner:o quiet:Q verbose:v hide local federation version:V help:h usage",
+    with_value_not_here="uid:u",
+    flags_not_here="future:F sibling json yaml",
 )
+_NOT_HERE = frozenset(
+    """
+    abort cancel_reboot cluster completing create delete errnumstr fsdampeningfactor listpids notify pidinfo
+    reboot reconfigure resume schedloglevel setdebug setdebugflags shutdown suspend takeover token top wait_job
+    """.split()
+)
+"""Keywords of Slurm's scontrol that have no meaning on one machine."""
 
 
 def run(argv: Sequence[str]) -> int:
-    """Do what the words after the options say."""
-    options = parse("scontrol", _TABLE, argv)
-    words = options.rest
-    if options.has("version"):
-        print(f"tfjobtui {__version__} (local scheduler)")
+    """Do what the words after the options say.
+
+    Raises:
+        RefusalError: it is wrong, or Slurm would refuse it, or it is not for here.
+    """
+    options = parse(_TABLE, argv)
+    words = [word for word in options.rest if word.casefold() not in ("oneliner", "details", "all", "quiet")]
+    if options.has("version") or words[:1] == ["version"]:
+        from tfjobtui.schedulers.local.commands.version import say_version
+
+        say_version()
         return 0
-    verb = words[0].casefold() if words else ""
-    if verb == "show":
-        return _show(words[1:], one_line=options.has("oneliner"))
-    if verb == "ping":
-        print(f"the local scheduler of {host_name()} needs no controller")
+    if options.has("help") or options.has("usage") or words[:1] == ["help"]:
+        from tfjobtui.schedulers.local.commands.version import say_help
+
+        say_help("scontrol")
         return 0
-    if verb == "write" and words[1:2] == ["batch_script"]:
-        return _write_script(words[2:])
-    if verb in _ACTIONS:
-        return _act(verb, words[1:])
-    if verb == "update":
+    flags = _Flags(
+        one_line=options.has("oneliner") or "oneliner" in options.rest,
+        details=options.has("details") or "details" in options.rest,
+    )
+    return _do(words, flags)
+
+
+class _Flags:
+    """How things are shown."""
+
+    def __init__(self, *, one_line: bool, details: bool) -> None:
+        self.one_line = one_line
+        self.details = details
+
+
+def _do(words: Sequence[str], flags: _Flags) -> int:
+    keyword = words[0].casefold() if words else ""
+    if keyword == "show":
+        return _show(words[1:], flags)
+    if keyword == "ping":
+        from tfjobtui.schedulers.local.place import host_name
+
+        print(
+            f"Slurmctld(primary) at {host_name()} is UP (tfjobtui's local scheduler, which needs no daemon)"
+        )
+        return 0
+    if keyword == "write":
+        return _write(words[1:])
+    if keyword in _ACTIONS:
+        return _act(keyword, words[1:])
+    if keyword == "update":
         return _update(words[1:])
-    if verb in ("suspend", "resume"):
-        raise UsageError(f"{verb} is for administrators of a cluster: hold or requeue the job instead")
-    raise UsageError(f"invalid keyword: {verb or '(none)'} (not known to scontrol of the local scheduler)")
+    if keyword in ("suspend", "resume"):
+        raise RefusalError(
+            "\n".join(f"Access/permission denied for job {job}" for job in words[1:] or ("?",))
+        )
+    if keyword in _NOT_HERE:
+        not_here("scontrol", keyword)
+    if not keyword:
+        not_here("scontrol", "the interactive mode", "give a command, such as `scontrol show job 12`")
+    raise RefusalError(f"invalid keyword: {words[0]}")
 
 
 # ---- show
 
 
-def _show(words: Sequence[str], *, one_line: bool) -> int:
-    what = words[0].casefold().rstrip("s") if words else ""
-    if what == "hostname":
-        text = words[1] if len(words) > 1 else os.environ.get("SLURM_JOB_NODELIST", "")
-        return _hostnames(text)
-    if what == "hostlist":
-        print(words[1] if len(words) > 1 else "")
-        return 0
-    if what == "job":
-        return _show_jobs(words[1] if len(words) > 1 else "", one_line=one_line)
-    if what in ("config", "partition", "node"):
-        return _show_machine(what)
-    raise UsageError(f"invalid entity: {what or '(none)'} (not known to scontrol of the local scheduler)")
+def _show(words: Sequence[str], flags: _Flags) -> int:
+    if not words:
+        raise RefusalError("too few arguments for keyword:show")
+    entity, equals, value = words[0].partition("=")
+    name = value if equals else (words[1] if len(words) > 1 else "")
+    match entity.casefold():
+        case "hostname" | "hostnames":
+            return _hostnames(name)
+        case "hostlist" | "hostlistsorted":
+            return _hostlist(name, is_sorted=entity.casefold().endswith("sorted"))
+        case "job" | "jobs" | "jobid":
+            return _show_jobs(name, flags)
+        case "step" | "steps":
+            return _show_steps(name, flags)
+        case "config" | "partition" | "partitions" | "node" | "nodes" as what:
+            return _show_machine(what.removesuffix("s"), name, flags)
+        case (
+            "assoc_mgr"
+            | "bbstat"
+            | "burstbuffer"
+            | "daemons"
+            | "federation"
+            | "licenses"
+            | "reservation"
+            | "topology"
+        ):
+            not_here("scontrol", f"show {entity}")
+    raise RefusalError(f"invalid entity:{entity} for keyword:show ")
 
 
 def _hostnames(text: str) -> int:
+    text = text or os.environ.get("SLURM_JOB_NODELIST") or os.environ.get("SLURM_NODELIST", "")
     if not text:
-        raise UsageError("host list is empty")
-    try:
-        names = hostlist.expand(text)
-    except FormatError:
-        sys.stderr.write(f"Invalid hostlist: {text}\n")
-        return 0  # as Slurm's does
-    print("\n".join(names))
+        sys.stderr.write("scontrol: error: host list is empty\n")
+        return 0  # as Slurm's own
+    print("\n".join(_expanded(text)))
     return 0
 
 
-def _show_jobs(text: str, *, one_line: bool) -> int:
-    from tfjobtui.schedulers.local import details
-    from tfjobtui.schedulers.local.machine import find_machine
-    from tfjobtui.schedulers.local.place import default_place
-    from tfjobtui.schedulers.local.store import Store
+def _expanded(text: str) -> Sequence[str]:
+    from tfjobtui.errors import FormatError
+    from tfjobtui.model import hostlist
 
-    store = Store(default_place())
-    machine = find_machine(store.settings())
-    rows = store.find(_job_id(text)) if text else store.live()
-    if text and not rows:
-        sys.stderr.write("slurm_load_jobs error: Invalid job id specified\n")
-        return 1
-    for row in rows:
-        pairs = [f"{name}={_by_clock(name, value)}" for name, value in details.fields_of(row, machine)]
-        print(" ".join(pairs) if one_line else "\n   ".join(pairs))
-        if not one_line:
-            print()
-    if not rows:
+    if text.startswith("/"):
+        text = _from_file(text)
+    try:
+        return hostlist.expand(text)
+    except FormatError as error:
+        raise RefusalError(f"Invalid hostlist: {text}") from error
+
+
+def _from_file(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - no import for this
+            return ",".join(file.read().split())
+    except OSError as error:
+        raise RefusalError(f"open {path}: {error.strerror}") from error
+
+
+def _hostlist(text: str, *, is_sorted: bool) -> int:
+    if not text:
+        raise RefusalError("invalid encode argument")
+    from tfjobtui.schedulers.local.commands.hosts import compressed
+
+    hosts = _expanded(text)
+    print(compressed(sorted(set(hosts)) if is_sorted else hosts))
+    return 0
+
+
+def _show_jobs(text: str, flags: _Flags) -> int:
+    from tfjobtui.schedulers.local.commands.job_rows import Row, Surroundings, is_in_queue, only_task
+    from tfjobtui.schedulers.local.commands.show_job import job_text
+
+    store = _store()
+    around = Surroundings(store)
+    job_id = _known_id(text, "scontrol_print_job error: Invalid job id specified") if text else None
+    found = store.jobs() if job_id is None else store.find(job_id)
+    records = [record for record in found if is_in_queue(record, around.now_s)]
+    if job_id is not None and job_id.task is not None:
+        records = [only_task(record, job_id.task) for record in records]
+    if job_id is not None and not records:
+        raise RefusalError("slurm_load_jobs error: Invalid job id specified")
+    for record in records:
+        print(job_text(Row(record, around), one_line=flags.one_line, details=flags.details), end="")
+    if not records:
         print("No jobs in the system")
     return 0
 
 
-def _by_clock(name: str, value: str) -> str:
-    """Moments as the user's own SLURM_TIME_FORMAT asks for, else as Slurm shows them."""
-    if not name.endswith("Time") or not value.isdigit():
-        return value
-    form = os.environ.get("SLURM_TIME_FORMAT", "standard")
-    return value if form == "%s" else stamp(int(value)).replace(" ", "T")
+def _show_steps(text: str, flags: _Flags) -> int:
+    from tfjobtui.model.state import JobState
+    from tfjobtui.schedulers.local.commands.job_rows import Row, Surroundings
+    from tfjobtui.schedulers.local.commands.live_steps import steps_of
+    from tfjobtui.schedulers.local.commands.show_job import step_text
 
-
-def _show_machine(what: str) -> int:
-    from tfjobtui.schedulers.local.machine import find_machine
-    from tfjobtui.schedulers.local.place import default_place
-    from tfjobtui.schedulers.local.store import Store
-
-    place = default_place()
-    machine = find_machine(Store(place).settings())
-    memory = machine.memory_bytes >> 20
-    gres = f" Gres=gpu:{len(machine.gpus)}" if machine.gpus else ""
-    if what == "config":
-        print(
-            f"ClusterName = local\nSLURM_VERSION = tfjobtui-{__version__}\nStateSaveLocation = {place.folder}"
-        )
-    elif what == "partition":
-        print(f"PartitionName=local Default=YES MaxTime=UNLIMITED Nodes={host_name()} State=UP TotalNodes=1")
-    else:
-        print(f"NodeName={host_name()} CPUTot={len(machine.cpus)} RealMemory={memory}{gres} Partitions=local")
+    store = _store()
+    around = Surroundings(store)
+    job, _, name = text.partition(".")
+    words = f"Job step {text} not found"
+    records = store.find(_known_id(job, words)) if text else store.live()
+    shown = 0
+    for record in records:
+        if record.state is not JobState.RUNNING:
+            continue
+        for step in steps_of(record, "scontrol"):
+            if step.end_s is None and name in ("", step.name):
+                print(step_text(Row(record, around), step, one_line=flags.one_line), end="")
+                shown += 1
+    if text and not shown:
+        raise RefusalError(words)
     return 0
 
 
-def _write_script(words: Sequence[str]) -> int:
-    from tfjobtui.schedulers.local.place import default_place
-    from tfjobtui.schedulers.local.store import Store
+def _show_machine(what: str, name: str, flags: _Flags) -> int:
+    from tfjobtui.schedulers.local.commands.show_machine import text_of
 
-    if not words:
-        raise UsageError("a job id is missing")
-    place = default_place()
-    rows = Store(place).find(_job_id(words[0]))
+    print(text_of(_store(), what, name, one_line=flags.one_line), end="")
+    return 0
+
+
+# ---- write
+
+
+def _write(words: Sequence[str]) -> int:
+    if words[:1] != ["batch_script"]:
+        raise RefusalError(f"invalid write argument:{words[0] if words else ''}")
+    if len(words) < 2:
+        raise RefusalError("too few arguments for keyword:write batch_script")
+    store = _store()
+    # As Slurm's own, with 0: whoever calls it has to look at what is there.
+    missing = "job script retrieval failed: Invalid job id specified"
+    rows = store.find(_known_id(words[1], missing))
     if not rows:
-        raise UsageError("Invalid job id specified")
+        sys.stderr.write(f"{missing}\n")
+        return 0
     number = rows[0].array_job_id or rows[0].id
-    text = place.script(number).read_bytes()
-    target = words[1] if len(words) > 1 else f"slurm-{number}.sh"
-    if target == "-":
-        sys.stdout.buffer.write(text)
-    else:
-        Path(target).write_bytes(text)
-        print(f"batch script for job {number} written to {target}")
+    try:
+        script = store.place.script(number).read_bytes()
+    except OSError as error:
+        raise RefusalError(f"job script retrieval failed: {error.strerror}") from error
+    return _put_script(script, words[1], words[2] if len(words) > 2 else f"slurm-{words[1]}.sh")
+
+
+def _put_script(script: bytes, job: str, path: str) -> int:
+    if path == "-":
+        sys.stdout.buffer.write(script)
+        return 0
+    try:
+        with open(path, "wb") as file:  # noqa: PTH123 - no import for this
+            file.write(script)
+    except OSError as error:
+        sys.stderr.write(f"failed to open file `{path}': {error.strerror}\n")
+        return 0
+    print(f"batch script for job {job} written to {path}")
     return 0
 
 
 # ---- Changing
 
-_ACTIONS = ("hold", "uhold", "release", "requeue", "requeuehold")
-_TAKEN_S = 3.0
+_ACTIONS = ("hold", "uhold", "holdu", "release", "requeue", "requeuehold")
 
 
-def _act(verb: str, words: Sequence[str]) -> int:
-    from tfjobtui.schedulers.local import control
-    from tfjobtui.schedulers.local.commands.sbatch import start_soon
-    from tfjobtui.schedulers.local.place import default_place
-    from tfjobtui.schedulers.local.store import Store
+def _act(keyword: str, words: Sequence[str]) -> int:
+    """Do it to every job that is named; what was refused is said for each."""
+    from tfjobtui.schedulers.local.commands.passes import make_pass_soon
 
-    place = default_place()
-    store = Store(place)
-    acts: Mapping[str, Callable[[JobId], control.Done]] = {
-        "hold": lambda job: control.hold(store, job),
-        "uhold": lambda job: control.hold(store, job),
-        "release": lambda job: control.release(store, job),
-        "requeue": lambda job: control.requeue(store, job),
-        "requeuehold": lambda job: control.requeue(store, job, hold=True),
-    }
-    code = 0
-    ids = [part for word in words for part in _split_ids(word)]
-    if not ids:
-        raise UsageError("a job id is missing")
-    for text in ids:
-        done = acts[verb](_job_id(text))
+    if not words:
+        raise RefusalError(f"too few arguments for keyword:{keyword}")
+    store = _store()
+    act = _action(keyword, store)
+    names = list(_named(store, words))
+    refused: list[str] = []
+    for text in names:
+        done = act(_known_id(text, f"Invalid job id specified for job {text}"))
         if not done.ok:
-            sys.stderr.write(f"{done.words} for job {text}\n")
-            code = 1
-    start_soon(place, store)
-    if code == 0 and verb.startswith("requeue"):
-        _await_own_end(ids)
-    return code
+            refused.append(f"{text}: {done.words}" if "_" in text else f"{done.words} for job {text}")
+    make_pass_soon(store)
+    if refused:
+        raise RefusalError("\n".join(refused))
+    if keyword.startswith("requeue"):
+        _await_own_end(names)
+    return 0
 
 
-def _await_own_end(ids: Sequence[str]) -> None:
-    """A script that puts its own job back is ended now: what stands after this line shall not run before that."""
-    own = {
-        os.environ.get("SLURM_JOB_ID", ""),
-        f"{os.environ.get('SLURM_ARRAY_JOB_ID')}_{os.environ.get('SLURM_ARRAY_TASK_ID')}",
-    }
-    end = time.monotonic() + _TAKEN_S
-    while own & set(ids) and time.monotonic() < end:
-        time.sleep(0.05)
+def _action(keyword: str, store: Store) -> Callable[[JobId], control.Done]:
+    from tfjobtui.schedulers.local import control
+
+    if keyword == "release":
+        return lambda job: control.release(store, job)
+    if keyword.startswith("requeue"):
+        return lambda job: control.requeue(store, job, hold=keyword == "requeuehold")
+    return lambda job: control.hold(store, job)
 
 
-def _split_ids(word: str) -> list[str]:
+def _named(store: Store, words: Sequence[str]) -> Iterator[str]:
+    """The ids among the words; `jobname=NAME` stands for those of that name."""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            yield from split_ids(word)
+        elif name.casefold() in ("jobname", "name"):
+            yield from (str(record.job_id) for record in store.live() if record.request.name == value)
+        else:
+            not_here("scontrol", word)
+
+
+def split_ids(word: str) -> list[str]:
     """`12,13_[1,3]`: the commas within brackets are a list of tasks."""
     parts: list[str] = []
     for piece in word.split(","):
@@ -205,29 +316,58 @@ def _split_ids(word: str) -> list[str]:
     return parts
 
 
+_TAKEN_S = 5.0
+
+
+def _await_own_end(ids: Sequence[str]) -> None:
+    """A script that puts its own job back is ended now: what stands after this line shall not run before that."""
+    job, array, task = (
+        os.environ.get(f"SLURM_{name}", "") for name in ("JOB_ID", "ARRAY_JOB_ID", "ARRAY_TASK_ID")
+    )
+    if {job, array, f"{array}_{task}"} & set(ids):
+        time.sleep(_TAKEN_S)
+
+
 def _update(words: Sequence[str]) -> int:
     from tfjobtui.schedulers.local import control
-    from tfjobtui.schedulers.local.commands.sbatch import start_soon
-    from tfjobtui.schedulers.local.place import default_place
-    from tfjobtui.schedulers.local.store import Store
+    from tfjobtui.schedulers.local.commands.passes import make_pass_soon
 
+    if not words:
+        raise RefusalError("too few arguments for update keyword")
     pairs = [word.partition("=")[::2] for word in words]
     jobs = [value for name, value in pairs if name.casefold() in ("job", "jobid")]
     changes = {name: value for name, value in pairs if name.casefold() not in ("job", "jobid")}
-    if len(jobs) != 1 or not changes:
-        raise UsageError("only jobs can be changed here: scontrol update JobId=12 TimeLimit=1:00:00")
-    place = default_place()
-    store = Store(place)
-    done = control.update(store, _job_id(jobs[0]), changes)
-    if not done.ok:
-        sys.stderr.write(f"{done.words} for job {jobs[0]}\n")
-        return 1
-    start_soon(place, store)
+    if not jobs:
+        raise RefusalError(
+            "No valid entity in update command\n"
+            'Input line must include "JobId": tfjobtui\'s local scheduler has nothing else that can be changed'
+        )
+    if not changes:
+        raise RefusalError("No changes specified")
+    store = _store()
+    refused: list[str] = []
+    for text in split_ids(jobs[0]):
+        done = control.update(store, _known_id(text, f"Invalid job id specified for job {text}"), changes)
+        if not done.ok:
+            refused.append(f"{text}: {done.words}" if "_" in text else f"{done.words} for job {text}")
+    make_pass_soon(store)
+    if refused:
+        raise RefusalError("\n".join(refused))
     return 0
 
 
-def _job_id(text: str) -> JobId:
+def _store() -> Store:
+    from tfjobtui.schedulers.local.place import default_place
+    from tfjobtui.schedulers.local.store import Store
+
+    return Store(default_place())
+
+
+def _known_id(text: str, words: str) -> JobId:
+    from tfjobtui.errors import FormatError
+    from tfjobtui.model.ids import JobId
+
     try:
         return JobId.parse(text)
     except FormatError as error:
-        raise UsageError("Invalid job id specified") from error
+        raise RefusalError(words) from error

@@ -1,82 +1,171 @@
 """srun: a step in a job, from its script or, by `--jobid`, from anywhere on this machine.
 
-The tasks take over standard output and error as they are, so that a log costs no copying, unless `--label` or a
-file for each task asks for more. Standard input goes to the first task. Steps of one job do not wait for each
-other, as if each had been given `--overlap`.
+The tasks take over standard output and error as they are, so that a log costs no copying, unless `--label` asks
+for more. A step waits until the steps before it leave it CPUs and GPUs of the job, as on a cluster: with
+`--exact` (or `--exclusive`, or `--cpus-per-task`) it takes what its tasks need, else all CPUs of the job, and with
+`--overlap` it shares them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-import selectors
-import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import IO
+from typing import Any, NoReturn
 
-from tfjobtui.errors import UsageError
+from tfjobtui.errors import FormatError
 from tfjobtui.schedulers.local import channel
-from tfjobtui.schedulers.local.channel import NotReachableError
+from tfjobtui.schedulers.local.commands import version
 from tfjobtui.schedulers.local.commands.getopt import Parsed, Table, parse
-from tfjobtui.schedulers.local.environment import step_environment
-from tfjobtui.schedulers.local.place import TOKEN_VARIABLE, host_name
+from tfjobtui.schedulers.local.commands.refusal import RefusalError, refuse
+from tfjobtui.schedulers.local.commands.step import Step, tell
+from tfjobtui.schedulers.local.commands.step_files import target
+from tfjobtui.schedulers.local.commands.step_request import StepRequest
+from tfjobtui.schedulers.local.commands.step_tasks import find_program
+from tfjobtui.schedulers.local.place import FOLDER_VARIABLE, TOKEN_VARIABLE, host_name
 
+_BAD_USAGE = 255
 _TABLE = Table(
+    "srun",
     with_value="""
     ntasks:n nodes:N cpus-per-task:c output:o error:e input:i chdir:D job-name:J time:t nodelist:w exclude:x
-    partition:p account:A wait:W gpus:G distribution:m constraint:C dependency:d jobid gres gpus-per-node
-    gpus-per-task gpus-per-socket mem mem-per-cpu mem-per-gpu cpu-bind gpu-bind mem-bind mpi export
-    ntasks-per-node ntasks-per-core ntasks-per-socket hint open-mode network threads-per-core cpus-per-gpu
-    comment qos gres-flags cpu-freq accel-bind tres-per-task signal slurmd-debug task-prolog task-epilog
+    wait:W gpus:G jobid gres gpus-per-node gpus-per-task gpus-per-socket export ntasks-per-node open-mode
+    tasks-per-node=ntasks-per-node
+    partition:p account:A distribution:m constraint:C dependency:d qos comment mem mem-per-cpu mem-per-gpu
+    cpu-bind gpu-bind gpu-freq mem-bind mpi ntasks-per-core ntasks-per-socket ntasks-per-gpu hint network
+    threads-per-core cores-per-socket sockets-per-node extra-node-info:B cpus-per-gpu gres-flags cpu-freq
+    accel-bind signal slurmd-debug acctg-freq mincpus priority nice time-min tmp licenses:L reservation
+    mail-type mail-user profile propagate core-spec:S thread-spec delay-boot deadline max-threads
     """,
     flags="""
-    label:l unbuffered:u quiet:Q verbose:v overcommit:O oversubscribe:s disable-status:X preserve-env:E
-    no-kill:k no-allocate:Z pty overlap exact contiguous use-min-nodes version:V help:h
+    label:l unbuffered:u quiet:Q verbose:v overcommit:O disable-status:X quit-on-interrupt pty overlap exact
+    whole contiguous oversubscribe:s preserve-env:E use-min-nodes reboot spread-job version:V help:h usage
     """,
-    optional="kill-on-bad-exit:K exclusive immediate:I propagate x11",
+    optional="kill-on-bad-exit:K exclusive immediate:I resv-ports no-kill:k x11",
+    with_value_not_here="""
+    relative:r bcast-exclude container epilog het-group multi-prog-file prolog task-epilog task-prolog tres-per-task
+    cluster-constraint bb bbf begin:b switches uid gid wckey mcs-label power nodefile:F export-file
+    """,
+    flags_not_here="multi-prog no-allocate:Z bcast send-libs hold:H parallel debugger-test slurmstepd-debug",
+    bad_usage=_BAD_USAGE,
+    at_start=True,
 )
-_FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM)
-_KILL_AFTER_S = 2.0
-_AGAIN_S = 1.0
-_PATTERN = re.compile(r"%(\d*)([a-zA-Z%])")
+_BY_ENVIRONMENT = (
+    ("SLURM_LABELIO", "label"), ("SLURM_KILL_BAD_EXIT", "kill-on-bad-exit"), ("SLURM_WAIT", "wait"),
+    ("SLURM_STDINMODE", "input"), ("SLURM_STDOUTMODE", "output"), ("SLURM_STDERRMODE", "error"),
+    ("SLURM_OPEN_MODE", "open-mode"), ("SLURM_OVERCOMMIT", "overcommit"), ("SLURM_EXPORT_ENV", "export"),
+    ("SLURM_DISABLE_STATUS", "disable-status"), ("SLURM_OVERLAP", "overlap"), ("SLURM_EXACT", "exact"),
+    ("SLURM_EXCLUSIVE", "exclusive"), ("SLURM_NTASKS", "ntasks"), ("SRUN_CPUS_PER_TASK", "cpus-per-task"),
+    ("SRUN_EXPORT_ENV", "export"), ("SRUN_ERROR", "error"), ("SRUN_INPUT", "input"), ("SRUN_OUTPUT", "output"),
+    ("SLURM_WORKING_DIR", "chdir"),
+)  # fmt: skip
+"""Input variables of srun(1)."""
+_YES_OR_NO = frozenset({"label", "overcommit", "disable-status", "overlap", "exact", "exclusive"})
+_MOST_PATIENCE_S = 1.0
+_OVER = "Job/step already completing or completed"
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the step and give srun's exit code."""
-    options = parse("srun", _TABLE, argv)
-    if options.has("version"):
-        from tfjobtui import __version__
+    """Run the step and give srun's exit code.
 
-        print(f"tfjobtui {__version__} (local scheduler)")
+    Raises:
+        RefusalError: it cannot be run.
+    """
+    options = parse(_TABLE, argv)
+    if version.told("srun", options):
         return 0
     if not options.rest:
-        raise UsageError("No command given to execute.")
-    base = _surroundings(options)
-    count, cpus = _size(options, base)
-    return _Step(options, base, count, cpus).run()
+        raise RefusalError("srun: fatal: No command given to execute.")
+    _check(options)
+    job = _job(options)
+    _take_variables(options, job.base)
+    wanted = _wanted(options, job)
+    number, cpus, gpus = _begin(options, job, wanted)
+    request = _request(options, job, wanted, number, cpus, gpus)
+    step = Step(request, _kill_wait_s(job.base))
+    code, by_signal = 1, 0
+    try:
+        code, by_signal = step.run()
+    finally:
+        end = {"exit_code": code, "signal": by_signal, "usage": step.usage}
+        tell(job.token, {"do": "step_end", "step": number, **end})
+    return 128 + by_signal if by_signal else code
 
 
-def _surroundings(options: Parsed) -> Mapping[str, str]:
-    """The environment that the tasks begin with: that of the job's script, or made for an outside caller."""
-    if options.has("jobid"):
-        return _of_job(options.get("jobid"))
-    if TOKEN_VARIABLE not in os.environ or "SLURM_JOB_ID" not in os.environ:
-        raise UsageError(
-            "there is no job here",
-            "Within a job srun starts a step; from outside name the job by --jobid, or submit a script by sbatch.",
+def _check(options: Parsed) -> None:
+    if options.has("quiet") and options.has("verbose"):
+        refuse("srun", "don't specify both --verbose (-v) and --quiet (-Q)")
+    if options.has("x11") or options.rest.count(":"):
+        refuse("srun", "--x11 and several components are not supported by tfjobtui's local scheduler")
+    for name in ("ntasks", "cpus-per-task", "ntasks-per-node"):
+        _number(options, name)
+    _seconds(options)
+
+
+def _number(options: Parsed, name: str) -> int | None:
+    if not options.has(name):
+        return None
+    text = options.get(name)
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        refuse("srun", f'Invalid numeric value "{text}" for --{name}.')
+    return int(text)
+
+
+def _seconds(options: Parsed) -> float | None:
+    """The step's time limit, `None` without one."""
+    if not options.has("time"):
+        return None
+    from tfjobtui.schedulers.local import moments
+
+    try:
+        limit = moments.time_limit_s(options.get("time"))
+    except FormatError as error:
+        raise RefusalError("srun: error: Invalid --time specification", _BAD_USAGE) from error
+    return None if limit == float("inf") else limit
+
+
+# ---- The job
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The job that the step is for: the environment that its script has, or would have."""
+
+    base: Mapping[str, str]
+    cpus: tuple[int, ...] = ()
+    """Its CPUs, where srun was called from outside of it; empty within it."""
+
+    @property
+    def token(self) -> str:
+        return self.base[TOKEN_VARIABLE]
+
+    @property
+    def id(self) -> str:
+        return self.base.get("SLURM_JOB_ID", "")
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        return tuple(int(word) for word in self.base.get("SLURM_JOB_GPUS", "").split(",") if word.isdigit())
+
+
+def _job(options: Parsed) -> _Job:
+    is_inside = TOKEN_VARIABLE in os.environ and "SLURM_JOB_ID" in os.environ
+    named = options.get("jobid")
+    if is_inside and named in ("", os.environ["SLURM_JOB_ID"]):
+        return _Job(os.environ)
+    if not named:
+        refuse(
+            "srun",
+            "tfjobtui's local scheduler runs only steps of a job: call srun from a job's script, name a running"
+            " job by --jobid, or submit a script by sbatch",
         )
-    return os.environ
+    return _job_by_id(named)
 
 
-def _of_job(text: str) -> Mapping[str, str]:
+def _job_by_id(text: str) -> _Job:
     from tfjobtui.model.ids import JobId
     from tfjobtui.model.state import JobState
     from tfjobtui.schedulers.local import environment
@@ -86,305 +175,245 @@ def _of_job(text: str) -> Mapping[str, str]:
 
     place = default_place()
     store = Store(place)
-    rows = [row for row in store.find(JobId.parse(text)) if row.state is JobState.RUNNING]
-    if not rows:
-        raise UsageError(f"Unable to confirm allocation for job {text}: Invalid job id specified")
-    base = environment.exported("ALL", os.environ, {})
+    try:
+        rows = [row for row in store.find(JobId.parse(text)) if row.state is JobState.RUNNING]
+    except FormatError:
+        rows = []
+    if not rows or rows[0].allocation is None:
+        raise RefusalError(
+            f"srun: error: Unable to confirm allocation for job {text}: Invalid job id specified\n"
+            f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {text}"
+        )
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+    base = environment.exported("ALL", own, {})
     memory = find_machine(store.settings()).memory_bytes
-    return environment.batch_environment(rows[0], place, base, node_memory_bytes=memory)
+    made = environment.batch_environment(rows[0], place, base, node_memory_bytes=memory)
+    # The number of tasks is that of the call, not that of the job.
+    made.pop("SLURM_NTASKS", None)
+    return _Job(made, rows[0].allocation.cpus)
 
 
-def _size(options: Parsed, base: Mapping[str, str]) -> tuple[int, int | None]:
-    """How many tasks, and how many CPUs each was asked for.
-
-    Raises:
-        UsageError: the job has too little for it.
-    """
-    cpus = _number(options, "cpus-per-task") or _plain(base.get("SRUN_CPUS_PER_TASK"))
-    count = _number(options, "ntasks") or _number(options, "ntasks-per-node")
-    if count is None and not options.has("jobid"):
-        count = _plain(base.get("SLURM_NTASKS"))
-    count = count or 1
-    nodes = options.get("nodes", "1").partition("-")[0]
-    if nodes.isdigit() and int(nodes) > 1:
-        raise UsageError(_unable(base, "Requested node configuration is not available"))
-    allowed = _plain(base.get("SLURM_CPUS_ON_NODE")) or 1
-    if count * (cpus or 1) > allowed and not options.has("overcommit"):
-        raise UsageError(_unable(base, "More processors requested than permitted"))
-    return count, cpus
+def _take_variables(options: Parsed, base: Mapping[str, str]) -> None:
+    """What srun takes from its environment, unless an option says it."""
+    for variable, name in _BY_ENVIRONMENT:
+        value = base.get(variable)
+        if value is None or options.has(name):
+            continue
+        if name not in _YES_OR_NO:
+            options.options[name] = value
+        elif value.casefold() not in ("0", "no", "false"):
+            options.options[name] = None
 
 
-def _unable(base: Mapping[str, str], why: str) -> str:
-    return f"Unable to create step for job {base.get('SLURM_JOB_ID')}: {why}"
+# ---- What the step gets
 
 
-def _number(options: Parsed, name: str) -> int | None:
-    if not options.has(name):
-        return None
-    text = options.get(name)
-    if not text.isdigit() or int(text) < 1:
-        raise UsageError(f"invalid number for --{name}: {text!r}")
-    return int(text)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """`gpus` is `None` where the step has the job's."""
+
+    tasks: int
+    cpus_per_task: int | None
+    gpus: int | None
+    gpus_per_task: int | None
+    is_exact: bool
+    shares: bool
+
+    @property
+    def cpus(self) -> int:
+        return self.tasks * (self.cpus_per_task or 1)
 
 
-def _plain(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
-
-
-@dataclass(slots=True)
-class _Task:
-    number: int
-    process: subprocess.Popen[bytes]
-    code: int | None = None
-
-
-@dataclass(slots=True)
-class _Step:
-    """A step from its beginning to its end."""
-
-    options: Parsed
-    base: Mapping[str, str]
-    count: int
-    cpus: int | None
-    number: int = 0
-    tasks: list[_Task] = field(default_factory=list)
-    kill_at: float | None = None
-    interrupted_at: float = 0.0
-    opened: dict[str, int] = field(default_factory=dict)
-
-    def run(self) -> int:
-        token = self.base[TOKEN_VARIABLE]
-        title = self.options.get("job-name") or Path(self.options.rest[0]).name
-        begin = {"do": "step_begin", "pid": os.getpid(), "title": title, "tasks": self.count}
-        try:
-            self.number = int(channel.ask(token, begin)["step"])
-        except (NotReachableError, KeyError) as error:
-            raise UsageError(_unable(self.base, f"the job's shepherd does not answer ({error})")) from error
-        failure = self._start()
-        if not failure:
-            pids = [task.process.pid for task in self.tasks]
-            _tell(token, {"do": "step_tasks", "step": self.number, "pids": pids})
-            self._wait()
-        code, number = self._result(failure)
-        _tell(token, {"do": "step_end", "step": self.number, "exit_code": code, "signal": number})
-        return 128 + number if number else code
-
-    # -- starting ---------------------------------------------------------------------------
-
-    def _start(self) -> int:
-        """Start the tasks; the code of a command that cannot be run, else 0."""
-        self._forward_signals()
-        for number in range(self.count):
-            try:
-                self.tasks.append(_Task(number, self._popen(number)))
-            except OSError as error:
-                code = error.errno or 1
-                sys.stderr.write(
-                    f"slurmstepd: error: execve(): {self.options.rest[0]}: {error.strerror}\n"
-                    f"srun: error: {host_name()}: task {number}: Exited with exit code {code}\n"
-                )
-                for task in self.tasks:
-                    _send(task, signal.SIGKILL)
-                return code
-        return 0
-
-    def _popen(self, number: int) -> subprocess.Popen[bytes]:
-        env = step_environment(
-            self._exported(), step=self.number, ntasks=self.count, task=number, cpus_per_task=self.cpus
+def _wanted(options: Parsed, job: _Job) -> _Wanted:
+    _check_nodes(options, job)
+    per_node = _number(options, "ntasks-per-node")
+    tasks = _number(options, "ntasks") or per_node or 1
+    if per_node is not None and per_node < tasks:
+        _warn(
+            f"can't honor --ntasks-per-node set to {per_node} which doesn't match the requested tasks {tasks}"
+            " with the number of requested nodes 1. Ignoring --ntasks-per-node."
         )
-        argv = list(self.options.rest)
-        if shutil.which(argv[0], path=env.get("PATH")) is not None:
-            # Only the task itself knows its pid before it runs.
-            argv = ["/bin/sh", "-c", 'SLURM_TASK_PID=$$ exec "$@"', "sh", *argv]
-        stdout, stderr = self._output(number)
-        return subprocess.Popen(
-            argv,
-            stdin=self._input(number),
-            stdout=stdout,
-            stderr=stderr,
-            env=env,
-            cwd=self.options.get("chdir") or None,
-            start_new_session=not self.options.has("pty"),
-        )
+    cpus_per_task = _number(options, "cpus-per-task")
+    gpus, per_task = _gpus(options, job, tasks)
+    exact = any(options.has(name) for name in ("exact", "exclusive")) or cpus_per_task is not None
+    wanted = _Wanted(tasks, cpus_per_task, gpus, per_task, exact, options.has("overlap"))
+    allowed = job.base.get("SLURM_CPUS_ON_NODE", "1")
+    if allowed.isdigit() and wanted.cpus > int(allowed) and not options.has("overcommit"):
+        _unable(job, "More processors requested than permitted")
+    return wanted
 
-    def _exported(self) -> dict[str, str]:
-        """The tasks' environment by `--export` (`ALL`, `NONE`, or variables); Slurm's own always pass."""
-        words = self.options.get("export", "ALL").split(",")
-        everything = words[0].upper() == "ALL"
-        always = ("SLURM", "TFJOBTUI_LOCAL_", "CUDA_", "PATH", "HOME")
-        kept = {name: value for name, value in self.base.items() if everything or name.startswith(always)}
-        for word in words:
-            name, equals, value = word.partition("=")
-            if equals:
-                kept[name] = value
-            elif name in self.base:
-                kept[name] = self.base[name]
-        return kept
 
-    def _input(self, number: int) -> int | None:
-        text = self.options.get("input")
-        if text and not text.isdigit() and text not in ("all", "none"):
-            return os.open(self._path(text, number), os.O_RDONLY | os.O_CLOEXEC)
-        gets_it = number == (int(text) if text.isdigit() else 0)
-        return None if gets_it and text != "none" else subprocess.DEVNULL
+def _check_nodes(options: Parsed, job: _Job) -> None:
+    least = options.get("nodes", "1").partition("-")[0]
+    if not least.isdigit() or least == "0":
+        refuse("srun", f'"{options.get("nodes")}" is not a valid node count')
+    if int(least) > 1:
+        refuse("srun", f"Only allocated 1 nodes asked for {least}")
+    if options.has("exclude") and host_name() in _hosts(options.get("exclude")):
+        refuse("srun", "Hostlist is empty!  Can't run job.")
+    if options.has("nodelist") and set(_hosts(options.get("nodelist"))) != {host_name()}:
+        _unable(job, "Requested node configuration is not available")
 
-    def _output(self, number: int) -> tuple[int | None, int | None]:
-        """Descriptors for both outputs; `None` for our own."""
-        output = self._file(self.options.get("output"), number)
-        error = self._file(self.options.get("error"), number)
-        error = output if error is None else error
-        if self.options.has("label"):
-            return (subprocess.PIPE if output is None else output), (
-                subprocess.PIPE if error is None else error
-            )
-        return output, error
 
-    def _file(self, pattern: str, number: int) -> int | None:
-        if pattern in ("", "all") or (pattern.isdigit() and int(pattern) == number):
-            return None
-        if pattern == "none" or pattern.isdigit():
-            return subprocess.DEVNULL
-        path = self._path(pattern, number)
-        if path not in self.opened:  # several tasks may write into one file
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            appends = self.options.get("open-mode", "t").startswith("a")
-            self.opened[path] = os.open(path, flags if appends else flags | os.O_TRUNC, 0o666)
-        return self.opened[path]
+def _hosts(text: str) -> Sequence[str]:
+    from tfjobtui.model import hostlist
 
-    def _path(self, pattern: str, number: int) -> str:
-        """A file name of srun's: its patterns, and those of the step's tasks."""
-        job = self.base.get("SLURM_JOB_ID", "")
-        values = {
-            "j": job,
-            "J": f"{job}.{self.number}",
-            "s": str(self.number),
-            "t": str(number),
-            "n": "0",
-            "N": host_name(),
-            "x": self.base.get("SLURM_JOB_NAME", ""),
-            "A": self.base.get("SLURM_ARRAY_JOB_ID") or job,
-            "a": self.base.get("SLURM_ARRAY_TASK_ID", "4294967294"),
-            "u": self.base.get("SLURM_JOB_USER", ""),
-            "%": "%",
+    try:
+        return hostlist.expand(text)
+    except FormatError as error:
+        raise RefusalError(f"srun: error: Invalid node list `{text}' specified") from error
+
+
+def _gpus(options: Parsed, job: _Job, tasks: int) -> tuple[int | None, int | None]:
+    """How many GPUs, and how many for each task; `None` where it is not said."""
+    given = {name: options.get(name) for name in _GPU_OPTIONS if options.has(name)}
+    if not given:
+        return None, None
+    from tfjobtui.schedulers.local.gpus import parse_gpus, parse_gres
+
+    try:
+        counts = {
+            name: sum((parse_gres if name == "gres" else parse_gpus)(value).values())
+            for name, value in given.items()
         }
-
-        def value(match: re.Match[str]) -> str:
-            text = values.get(match[2], match[0])
-            return text.zfill(min(int(match[1]), 10)) if match[1] and text.isdigit() else text
-
-        return pattern.replace("\\", "") if "\\" in pattern else _PATTERN.sub(value, pattern)
-
-    # -- waiting ----------------------------------------------------------------------------
-
-    def _forward_signals(self) -> None:
-        if self.options.has("pty"):
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, self._forward)
-            return
-        for number in _FORWARDED:
-            signal.signal(number, self._forward)
-        signal.signal(signal.SIGINT, self._interrupt)
-
-    def _forward(self, number: int, _: FrameType | None) -> None:
-        for task in self.tasks:
-            if task.code is None:
-                _send(task, number)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """At a terminal the first one tells what runs; a second one soon after goes to the tasks."""
-        now = time.monotonic()
-        if now - self.interrupted_at <= _AGAIN_S or not sys.stdin.isatty():
-            self._forward(number, frame)
-        else:
-            running = sum(task.code is None for task in self.tasks)
-            sys.stderr.write(f"srun: interrupt (one more within 1 sec to abort)\nsrun: {running} tasks run\n")
-        self.interrupted_at = now
-
-    def _wait(self) -> None:
-        """Until all tasks have ended; labels what they say meanwhile."""
-        with selectors.DefaultSelector() as selector:
-            for task in self.tasks:
-                for stream, target in ((task.process.stdout, sys.stdout), (task.process.stderr, sys.stderr)):
-                    if stream is not None:
-                        os.set_blocking(stream.fileno(), False)
-                        selector.register(stream, selectors.EVENT_READ, (task.number, target, bytearray()))
-            while any(task.code is None for task in self.tasks) or selector.get_map():
-                if selector.get_map():
-                    _pass_on(selector)
-                else:
-                    self._sleep()
-                self._look()
-
-    def _sleep(self) -> None:
-        """Until a task ends, without a look in between where nothing else is due."""
-        running = [task for task in self.tasks if task.code is None]
-        if self.kill_at is None and len(running) == 1:
-            running[0].process.wait()
-        else:
-            time.sleep(0.02)
-
-    def _look(self) -> None:
-        for task in self.tasks:
-            if task.code is None and (code := task.process.poll()) is not None:
-                task.code = code
-                self._note_end(task, code)
-        if self.kill_at is not None and time.monotonic() >= self.kill_at:
-            self._forward(signal.SIGKILL, None)
-
-    def _note_end(self, task: _Task, code: int) -> None:
-        if code and not self.options.has("quiet"):
-            sys.stderr.write(f"srun: error: {host_name()}: task {task.number}: {_words(code)}\n")
-            sys.stderr.flush()
-        wait = self.options.get("wait")
-        if wait.isdigit() and int(wait) and self.kill_at is None:
-            self.kill_at = time.monotonic() + int(wait)
-        if code and self.options.has("kill-on-bad-exit") and self.options.get("kill-on-bad-exit", "1") != "0":
-            self._forward(signal.SIGTERM, None)
-            self.kill_at = time.monotonic() + _KILL_AFTER_S
-
-    def _result(self, failure: int) -> tuple[int, int]:
-        """The highest exit code, or the signal that ended a task."""
-        if failure:
-            return failure, 0
-        codes = [task.code or 0 for task in self.tasks]
-        plain, signals = max(codes), max((-code for code in codes if code < 0), default=0)
-        return (0, signals) if signals and 128 + signals >= plain else (max(0, plain), 0)
+    except FormatError:
+        _unable(job, "Invalid generic resource (gres) specification")
+    per_task = counts.pop("gpus-per-task", None)
+    total = max(counts.values()) if counts else (per_task or 0) * tasks
+    if total and not job.gpus:
+        sys.stderr.write("srun: error: Step requested GRES but job doesn't have GRES\n")
+    if total > len(job.gpus) or (per_task or 0) * tasks > total:
+        _unable(job, "Invalid generic resource (gres) specification")
+    return total, per_task
 
 
-def _pass_on(selector: selectors.BaseSelector) -> None:
-    """Write what has come, each whole line with its task's number before it."""
-    for key, _ in selector.select(0.1):
-        number, target, pending = key.data
-        stream: IO[bytes] = key.fileobj  # type: ignore[assignment]
-        data = stream.read(65536)
-        pending += data or b""
-        *lines, rest = bytes(pending).split(b"\n")
-        pending[:] = rest
-        if not data:
-            selector.unregister(stream)
-            lines += [rest] if rest else []
-        for line in lines:
-            target.buffer.write(b"%d: %s\n" % (number, line))
-        target.buffer.flush()
+_GPU_OPTIONS = ("gpus", "gres", "gpus-per-node", "gpus-per-socket", "gpus-per-task")
 
 
-def _send(task: _Task, number: int) -> None:
-    """To the task and what it has started, which share its session."""
-    with contextlib.suppress(ProcessLookupError):
-        if os.getpgid(task.process.pid) == task.process.pid:
-            os.killpg(task.process.pid, number)
-        else:
-            os.kill(task.process.pid, number)
+def _warn(words: str) -> None:
+    sys.stderr.write(f"srun: Warning: {words}\n")
 
 
-def _words(code: int) -> str:
-    if code > 0:
-        return f"Exited with exit code {code}"
-    return signal.strsignal(-code) or f"Signal {-code}"
+def _unable(job: _Job, why: str) -> NoReturn:
+    refuse("srun", f"Unable to create step for job {job.id}: {why}")
 
 
-def _tell(token: str, message: Mapping[str, object]) -> None:
-    # A job that is being ended may have no shepherd any more to hear it.
-    with contextlib.suppress(NotReachableError):
-        channel.ask(token, message, timeout_s=3.0)
+def _begin(
+    options: Parsed, job: _Job, wanted: _Wanted
+) -> tuple[int, tuple[int, ...], tuple[int, ...] | None]:
+    """Ask the shepherd for a step, for as long as other steps have what it needs: its number, CPUs and GPUs."""
+    message = {
+        "do": "step_begin",
+        "pid": os.getpid(),
+        "title": options.get("job-name") or Path(options.rest[0]).name,
+        "tasks": wanted.tasks,
+        "cpus": wanted.cpus if wanted.is_exact else None,
+        "gpus": wanted.gpus,
+        "shared": wanted.shares or options.has("overcommit"),
+    }
+    answer, waited = _ask(job, message), False
+    patience_s = 0.05
+    while "busy" in answer:
+        if options.has("immediate"):
+            _unable(job, str(answer["busy"]))
+        if not waited and not options.has("quiet"):
+            reason = f"step creation temporarily disabled, retrying ({answer['busy']})"
+            sys.stderr.write(f"srun: Job {job.id} {reason}\n")
+        waited = True
+        time.sleep(patience_s)
+        patience_s = min(_MOST_PATIENCE_S, patience_s * 1.5)
+        answer = _ask(job, message)
+    if waited and not options.has("quiet"):
+        sys.stderr.write(f"srun: Step created for job {job.id}\n")
+    gpus = None if wanted.gpus is None and not answer.get("gpus") else tuple(answer.get("gpus", ()))
+    return int(answer["step"]), tuple(answer.get("cpus", ())) or job.cpus, gpus
+
+
+def _ask(job: _Job, message: Mapping[str, object]) -> dict[str, Any]:
+    try:
+        answer = channel.ask(job.token, message)
+    except channel.NotReachableError:
+        _unable(job, _OVER)
+    if "error" in answer:
+        _unable(job, str(answer["error"]))
+    return answer
+
+
+def _request(
+    options: Parsed,
+    job: _Job,
+    wanted: _Wanted,
+    number: int,
+    cpus: tuple[int, ...],
+    gpus: tuple[int, ...] | None,
+) -> StepRequest:
+    environment = _exported(options, job.base)
+    folder = os.path.abspath(options.get("chdir") or os.getcwd())  # noqa: PTH100, PTH109 - links stay
+    program = find_program(options.rest[0], environment, folder)
+    return StepRequest(
+        argv=[program, *options.rest[1:]],
+        base=job.base,
+        environment=environment,
+        token=job.token,
+        number=number,
+        task_count=wanted.tasks,
+        folder=folder,
+        stdin=target(options.get("input"), wanted.tasks),
+        stdout=target(options.get("output"), wanted.tasks),
+        stderr=target(options.get("error"), wanted.tasks) if options.has("error") else None,
+        cpus_per_task=wanted.cpus_per_task,
+        cpus=cpus,
+        gpus=gpus,
+        gpus_per_task=wanted.gpus_per_task,
+        append=options.get("open-mode", "t")[:1] in ("a", "A"),
+        is_labelled=options.has("label"),
+        is_quiet=options.has("quiet"),
+        wants_terminal=options.has("pty"),
+        kill_on_bad_exit=options.has("kill-on-bad-exit") and options.get("kill-on-bad-exit", "1") != "0",
+        interrupts_at_once=options.has("disable-status"),
+        wait_s=float(options.get("wait")) if options.get("wait").isdigit() else None,
+        time_limit_s=_seconds(options),
+    )
+
+
+_ALWAYS = (
+    "SLURM",
+    "SPANK_",
+    "TFJOBTUI_LOCAL_",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "GPU_DEVICE_ORDINAL",
+)
+"""What `--export` does not keep from the tasks: Slurm's own, and what it sets for each task."""
+
+
+def _exported(options: Parsed, base: Mapping[str, str]) -> dict[str, str]:
+    """The tasks' environment by `--export`: `ALL`, `NONE`, or variables."""
+    words = [word for word in options.get("export", "ALL").split(",") if word]
+    everything = "ALL" in (word.upper() for word in words)
+    kept = {name: value for name, value in base.items() if everything or name.startswith(_ALWAYS)}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            kept[name] = value
+        elif name in base:
+            kept[name] = base[name]
+    if options.has("job-name"):
+        kept["SLURM_JOB_NAME"] = options.get("job-name")
+    return kept
+
+
+def _kill_wait_s(base: Mapping[str, str]) -> Any:
+    """Asks the store, where it is kept, only when it is needed."""
+
+    def ask() -> float:
+        from tfjobtui.schedulers.local.place import Place
+        from tfjobtui.schedulers.local.store import Store
+
+        store = Store(Place(Path(base[FOLDER_VARIABLE])))
+        try:
+            return store.settings().kill_wait_s
+        finally:
+            store.close()
+
+    return ask
