@@ -143,7 +143,10 @@ SACCT = (
 )
 CALLS = [
     # Other tests' jobs may be there: only these two are asked for.
-    *(("squeue", *words, *(() if any("j" in word[:3] for word in words) else ("-j", "JOB,ARRAY"))) for words in SQUEUE),
+    *(
+        ("squeue", *words, *(() if any("j" in word[:3] for word in words) else ("-j", "JOB,ARRAY")))
+        for words in SQUEUE
+    ),
     *(("scontrol", *words) for words in SCONTROL),
     *(("scancel", *words) for words in SCANCEL),
     *(("sacct", *words) for words in SACCT),
@@ -227,9 +230,17 @@ def test_an_answer_is_the_same(number: int, answers: tuple[list[Said], list[Said
     ours, slurms = (side[number] for side in answers)
     if ours != slurms and os.environ.get("SHOWDIFF"):
         import difflib
+
         print("@@", CALLS[number], ours.code, slurms.code)
         for a, b in ((slurms.out, ours.out), (slurms.err, ours.err)):
-            print("\n".join(l for l in difflib.unified_diff(a.splitlines(), b.splitlines(), "slurm", "ours", lineterm="", n=0)))
+            print(
+                "\n".join(
+                    l
+                    for l in difflib.unified_diff(
+                        a.splitlines(), b.splitlines(), "slurm", "ours", lineterm="", n=0
+                    )
+                )
+            )
     if CALLS[number] in DIFFERENT:
         ours, slurms = (Said(said.code, "", said.err.splitlines()[0]) for said in (ours, slurms))
     assert ours == slurms
