@@ -48,6 +48,8 @@ def test_the_commands_are_installed() -> None:
     scripts = {entry.name: entry.value for entry in importlib.metadata.entry_points(group="console_scripts")}
     assert scripts["tfjobtui"] == "tfjobtui.cli.main:main"
     assert scripts["tfjob-train"] == "tfjob_trainer.train:main"
+    assert scripts["tfjob-preprocess"] == "tfjob_trainer.preprocess:main"
+    assert scripts["tfjob-evaluate"] == "tfjob_trainer.evaluate:main"
 
 
 def test_nothing_in_the_program_loads_tensorflow_or_the_trainer() -> None:

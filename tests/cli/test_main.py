@@ -110,9 +110,9 @@ def test_the_screens_need_a_terminal() -> None:
 
 @pytest.mark.parametrize("words", [("jobs",), ("cancel", "7", "--yes"), ("show", "7"), ("logs", "7")])
 def test_without_slurm_it_says_what_was_looked_for(no_slurm: dict[str, str], words: tuple[str, ...]) -> None:
-    answer = tfjobtui(*words, **no_slurm)
+    answer = tfjobtui("--scheduler", "slurm", *words, **no_slurm)
     assert answer.code == 2
-    assert "no Slurm on this machine" in answer.err
+    assert "Slurm's commands are not on this machine" in answer.err
     assert "squeue" in answer.err
     assert "/nonexistent/bin" in answer.err
 
@@ -126,11 +126,11 @@ def test_what_is_neither_a_template_nor_a_file(tmp_path: Path, what: str, hint: 
 
 
 def test_doctor_without_slurm_fails_and_says_what_to_do(no_slurm: dict[str, str]) -> None:
-    answer = tfjobtui("doctor", **no_slurm)
+    answer = tfjobtui("doctor", "--scheduler", "slurm", **no_slurm)
     assert answer.code == 1
     assert "none of its commands was found" in answer.out
     assert "[slurm.commands]" in answer.out
-    answer = tfjobtui("doctor", "--json", **no_slurm)
+    answer = tfjobtui("doctor", "--json", "--scheduler", "slurm", **no_slurm)
     assert answer.code == 1
     assert answer.json["version"] == 1
     assert answer.json["ok"] is False
@@ -195,3 +195,37 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
         check=True,
     )
     assert (done.stdout, done.stderr) == ("line\n", "")
+
+
+# ---- Which scheduler
+
+
+def test_without_slurm_this_machine_is_used_and_says_so(no_slurm: dict[str, str]) -> None:
+    answer = tfjobtui("doctor", "--json", **no_slurm)
+    assert answer.code == 0
+    found = {item["id"]: item for item in answer.json["findings"]}
+    assert found["scheduler"]["text"] == "local: there is no Slurm on this machine"
+    assert "queue.db" in found["queue"]["text"]
+    assert tfjobtui("jobs", **no_slurm).code == 0
+    assert "Leave --clusters out" in tfjobtui("-M", "a", "jobs", **no_slurm).err
+
+
+def test_a_machine_with_slurms_configuration_never_runs_jobs_itself(no_slurm: dict[str, str]) -> None:
+    """A login node must not start to train because Slurm's commands are not on the PATH."""
+    answer = tfjobtui("jobs", SLURM_CONF="/etc/site/slurm.conf", **no_slurm)
+    assert answer.code == 2
+    assert "SLURM_CONF=/etc/site/slurm.conf" in answer.err
+    assert "--scheduler local" in answer.err
+    answer = tfjobtui("--scheduler", "local", "jobs", SLURM_CONF="/etc/site/slurm.conf", **no_slurm)
+    assert answer.code == 0
+    assert "must not be a login node" in answer.err
+
+
+def test_the_configuration_chooses_too(no_slurm: dict[str, str], tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[scheduler]\nuse = "slurm"\n')
+    assert tfjobtui("--config", str(config), "jobs", **no_slurm).code == 2
+    config.write_text('[scheduler]\nuse = "mine"\n')
+    answer = tfjobtui("--config", str(config), "jobs", **no_slurm)
+    assert answer.code == 2
+    assert "one of auto, slurm, local" in answer.err

@@ -34,6 +34,14 @@ def side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             made.close()
 
 
+@pytest.fixture(autouse=True)
+def _tidy(side: Side) -> Iterator[None]:
+    """What a test leaves behind must not take the next one's room; jobs of a whole module stay."""
+    before = side.job_count
+    yield
+    side.tidy(before)
+
+
 def _local(folder: Path) -> Side:
     scheduler = LocalScheduler(LocalSettings(kill_wait_s=KILL_WAIT_S), Place(folder / "state"))
     return Side(scheduler, folder)

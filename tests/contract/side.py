@@ -253,11 +253,21 @@ class Side:
         assert record is not None
         channel.ask(record.token, {"do": "time_limit", "seconds": limit_s})
 
-    def close(self) -> None:
-        """Cancel what is left."""
-        left = [target(job) for job in self._taken]
+    def tidy(self, since: int = 0) -> None:
+        """Cancel what is left of the jobs that were submitted after so many others."""
+        left = [target(job) for job in self._taken[since:]]
+        del self._taken[since:]
         if left:
             self.run(self.scheduler.cancel(left))
+
+    @property
+    def job_count(self) -> int:
+        """How many were submitted and not tidied away."""
+        return len(self._taken)
+
+    def close(self) -> None:
+        """Cancel what is left."""
+        self.tidy()
         self.run(self.scheduler.close())
         self._runner.close()
 

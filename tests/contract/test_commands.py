@@ -71,10 +71,9 @@ def test_a_job_submits_another_one(side: Side) -> None:
         f"sbatch --parsable {extra} -o inner2.out -d afterok:$id --wrap 'echo wrapped' >>ids\n"
         f"printf '#!/bin/sh\\necho piped\\n' | sbatch --parsable {extra} -o inner3.out >>ids\n"
         'echo "id=$id"',
-        "-J", "outer", "-o", "outer.out", "--array=1",
+        "-J", "outer", "-o", "outer.out",
     )  # fmt: skip
-    (row,) = side.ended(job)
-    assert row.state is JobState.COMPLETED
+    assert side.end(job).state is JobState.COMPLETED
     number = side.wait_for("outer.out", "id=").split("id=")[1].strip()
     assert side.wait_for("inner.out", "inner") == f"inner {number} none\n"
     side.wait_for("inner2.out", "wrapped")
@@ -162,9 +161,16 @@ def test_scancel_by_name_and_state(side: Side) -> None:
     assert side.end(jobs[2]).state is JobState.CANCELLED
     quiet = side.command("scancel", str(jobs[0]))
     assert (quiet.stdout, quiet.stderr) == ("", "")
-    unknown = side.command("scancel", "999999", check=False)
-    assert unknown.returncode == 1
-    assert "Kill job error on job id 999999: Invalid job id specified" in unknown.stderr
+    for words, code, text in (
+        (("999999",), 0, ""),
+        (("-v", "999999"), 0, "Kill job error on job id 999999: Invalid job id specified"),
+        (("-v", str(jobs[0])), 0, "Job/step already completing or completed"),
+        (("nonsense",), 1, "Invalid job id nonsense"),
+        (("-s", "USR1", "999999"), 1, "Kill job error on job id 999999: Invalid job id specified"),
+    ):
+        done = side.command("scancel", *words, check=False)
+        assert (done.returncode, bool(done.stderr)) == (code, bool(text)), done
+        assert text in done.stderr
 
 
 def test_the_script_is_written_out(side: Side) -> None:
