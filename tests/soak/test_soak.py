@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.client import Cluster
 from tests.soak.controller import run_faults
+from tests.soak.local_crashes import run_crashes
 from tests.soak.monkey import run_monkey
 from tests.soak.trainer_kills import SETUPS, run_kills
 
@@ -34,3 +35,9 @@ def test_trainer_kills(tmp_path: Path, setup: str) -> None:
         folder.mkdir()
         weights.add(run_kills(folder, seed, kills=4, setup=setup))
     assert len(weights) == 1
+
+
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_local_scheduler_crashes(seed: int, tmp_path: Path) -> None:
+    """A hundred kills in all."""
+    run_crashes(tmp_path, seed, kills=10)

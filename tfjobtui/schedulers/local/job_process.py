@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -154,11 +155,14 @@ def _popen(
         folder = "/tmp"
     cpus = record.allocation.cpus if record.allocation is not None else ()
 
-    def bind() -> None:
+    def settle() -> None:
+        """In the new process: signals as they are by default, which the shepherd's are not, and its CPUs."""
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if cpus:
-            with contextlib.suppress(
-                OSError
-            ):  # a CPU was taken off meanwhile: it runs on those that there are
+            # A CPU may have been taken off meanwhile: then it runs on those that there are.
+            with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, cpus)
 
     return subprocess.Popen(
@@ -170,7 +174,7 @@ def _popen(
         cwd=folder,
         start_new_session=True,
         umask=record.request.umask,
-        preexec_fn=bind,
+        preexec_fn=settle,
     )
 
 

@@ -94,6 +94,8 @@ class Shepherd:
     def __init__(
         self, place: Place, store: Store, listener: Listener, journal: Journal, record: JobRecord
     ) -> None:
+        assert record.shepherd is not None
+        self._identity = record.shepherd
         self._place = place
         self._store = store
         self._listener = listener
@@ -128,6 +130,8 @@ class Shepherd:
         try:
             self._streams = job_process.open_streams(self._record)
             memory = find_machine(self._settings).memory_bytes
+            # Before the start: a script that ran and ended unnoticed would else be started again.
+            self._journal.set_started(self._identity)
             self._script = job_process.start(self._record, self._place, self._streams, memory)
         except NotStartedError as error:
             if self._streams is not None:

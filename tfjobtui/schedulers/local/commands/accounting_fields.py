@@ -229,7 +229,7 @@ _OF_JOBS: Mapping[str, Callable[[Row], str]] = {
     "AllocTRES": lambda row: "" if row.record.allocation is None else _sorted_tres(row.tres),
     "Comment": lambda row: row.record.request.comment,
     "DerivedExitCode": lambda row: _derived(row),
-    "Eligible": lambda row: moment(row.record.eligible_s),
+    "Eligible": lambda row: moment(row.eligible_s),
     "GID": lambda _: str(os.getgid()),
     "Group": lambda row: row.around.group,
     "Partition": lambda row: row.partition,

@@ -98,6 +98,14 @@ class Row:
         return self.record.end_s if self.step is None else self.step.end_s
 
     @property
+    def eligible_s(self) -> float | None:
+        """From when on it may start, or might have; `None` of one that is held."""
+        record = self.record
+        if self.is_pending and record.held:
+            return None
+        return record.request.begin_s if record.eligible_s is None else record.eligible_s
+
+    @property
     def due_s(self) -> float | None:
         """When the job ended, or has to end; `None` where that is not known."""
         record = self.record

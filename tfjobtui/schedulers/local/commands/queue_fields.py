@@ -46,17 +46,15 @@ def _end(row: Row) -> str:
 
 
 def _eligible(row: Row) -> str:
-    record = row.record
-    return moment(record.request.begin_s if record.eligible_s is None else record.eligible_s, "N/A")
-
-
-def _log(row: Row, pattern: str) -> str:
-    """A pattern as it is, or the name that a job without one gets."""
-    return pattern or row.file("")
+    return moment(row.eligible_s, "N/A")
 
 
 def _stdout(row: Row) -> str:
-    return _log(row, row.record.request.stdout)
+    """The pattern as it is, or the name that a job without one gets."""
+    request = row.record.request
+    if not request.stdout and row.record.array_tasks is not None:
+        return f"{request.work_dir}/slurm-%A_%a.out"
+    return request.stdout or row.file("")
 
 
 def _stderr(row: Row) -> str:

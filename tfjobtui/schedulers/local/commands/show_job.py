@@ -76,7 +76,7 @@ def _times(row: Row) -> Iterator[Pairs]:
     start_s = record.start_s
     if start_s is None and row.is_pending:
         start_s = record.request.begin_s
-    eligible = moment(record.request.begin_s if record.eligible_s is None else record.eligible_s)
+    eligible = moment(row.eligible_s)
     yield [
         ("RunTime", clock(0 if row.is_pending else row.elapsed_s)),
         ("TimeLimit", clock(record.time_limit_s)),

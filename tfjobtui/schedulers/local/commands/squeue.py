@@ -269,7 +269,7 @@ class _Column:
     may_cut: bool = True
 
     def shown(self, text: str) -> str:
-        if not self.may_cut and len(text) > self.width:
+        if self.is_right and not self.may_cut and len(text) > self.width:
             cell = text
         else:
             cell = cut(text, self.width, right=self.is_right)
