@@ -12,6 +12,7 @@ from tests.cluster.client import Cluster
 from tests.contract.limits import submit_limited
 from tests.contract.side import KILL_WAIT_S, Side
 from tfjobtui.schedulers.local.client import LocalScheduler
+from tfjobtui.schedulers.local.commands import install
 from tfjobtui.schedulers.local.place import Place
 from tfjobtui.schedulers.local.settings import LocalSettings
 from tfjobtui.schedulers.slurm.client import SlurmScheduler
@@ -44,6 +45,7 @@ def _tidy(side: Side) -> Iterator[None]:
 
 def _local(folder: Path) -> Side:
     scheduler = LocalScheduler(LocalSettings(kill_wait_s=KILL_WAIT_S), Place(folder / "state"))
+    install(scheduler.place)  # a test may begin with a command
     return Side(scheduler, folder)
 
 

@@ -27,7 +27,7 @@ TICKS = 'echo "+ $SLURM_ARRAY_TASK_ID" >>{0}; sleep 0.3; echo "- $SLURM_ARRAY_TA
 def test_the_tasks_and_their_variables(side: Side, text: str, tasks: tuple[int, ...], rest: str) -> None:
     array = side.submit(f"{VARIABLES}; [[ $SLURM_ARRAY_TASK_ID != 4 ]]", f"--array={text}")
     rows = side.ended(array)
-    found = sorted((row.id.task or 0, row.state, row.exit_code or ExitCode(0)) for row in rows)  # type: ignore[type-var]
+    found = sorted((row.id.task or 0, row.state, row.exit_code or ExitCode(0)) for row in rows)
     good, bad = (JobState.COMPLETED, ExitCode(0)), (JobState.FAILED, ExitCode(1))
     assert found == [(task, *(bad if task == 4 else good)) for task in tasks]
     assert len({row.raw_id for row in rows}) == len(tasks)

@@ -138,7 +138,8 @@ def test_singletons_run_one_after_the_other(side: Side) -> None:
 
 
 def test_a_requeued_job_is_waited_for(side: Side) -> None:
-    body = '[[ -n ${SLURM_RESTART_COUNT:-} ]] || { scontrol requeue "$SLURM_JOB_ID"; sleep 60; }; echo twice >>again.log'
+    again = '[[ -n ${SLURM_RESTART_COUNT:-} ]] || { scontrol requeue "$SLURM_JOB_ID"; sleep 60; }'
+    body = f"{again}; echo twice >>again.log"
     first = side.submit(body, *NULL)
     after = side.submit("cat again.log", "-o", "after-again.out", f"--dependency=afterany:{first}")
     side.start_now(first)

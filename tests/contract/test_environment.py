@@ -53,7 +53,8 @@ CASES = {
                              ("-o", "later.out", "--export=CONTRACT_SEEN"), log="later.out", has=("\nall:LATER=1",),
                              matches=("CONTRACT_SEEN=yes",), lacks=("\nLATER=1",)),
     "directive": Case("env", (), log="directive.out",
-                      head="#SBATCH --export=ALL,CONTRACT_SEEN=there -o directive.out\n", matches=("CONTRACT_SEEN=there",)),
+                      head="#SBATCH --export=ALL,CONTRACT_SEEN=there -o directive.out\n",
+                      matches=("CONTRACT_SEEN=there",)),
     "several lines": Case('printf "%s|" "$LINES"', ("-o", "lines.out", "--export=ALL,LINES=a\nb"),
                           log="lines.out", has=("a\nb|",)),
 }  # fmt: skip

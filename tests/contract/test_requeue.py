@@ -27,7 +27,8 @@ def test_a_script_puts_its_own_job_back(side: Side) -> None:
 
 def test_a_script_has_time_to_save_before_it_is_put_back(side: Side) -> None:
     """The pattern of training jobs: on the warning save, ask for a requeue, end."""
-    body = f'trap "echo saved" TERM; {SAY}; {FIRST} || exit 0; scontrol requeue "$SLURM_JOB_ID"; sleep 60 & wait; echo end'
+    again = 'scontrol requeue "$SLURM_JOB_ID"; sleep 60 & wait; echo end'
+    body = f'trap "echo saved" TERM; {SAY}; {FIRST} || exit 0; {again}'
     job = side.submit(body, "--open-mode=append", "-o", "save.out")
     side.start_now(job)
     assert side.end(job).state is JobState.COMPLETED

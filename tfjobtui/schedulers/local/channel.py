@@ -5,6 +5,7 @@ start's token in it; both sides see to it that the other one is the same user. R
 
     {"do": "ping"}                                                                 → {"ending": "CANCELLED" | null}
     {"do": "signal", "signal": 10, "to": "steps" | "batch" | "all"}
+    {"do": "signal", "step": 0, "signal": 10 | null}                    to one step; null cancels it
     {"do": "end", "as": "CANCELLED" | "REQUEUE", "uid": 1000, "hold": false}      answered when it is taken
     {"do": "time_limit", "seconds": 3600 | null}
     {"do": "usage"}                                     → {"usage": {…}, "steps": [{…}]}

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from signal import SIGKILL
 from typing import TypeVar
 
 from tfjobtui.errors import QueryError, StoreError, SubmissionError
@@ -175,8 +176,9 @@ class LocalScheduler:
 
     async def cancel(self, targets: Sequence[Target], signal: str | None = None) -> tuple[ActionResult, ...]:
         def act(store: Store, target: Target) -> control.Done:
-            if signal is not None:
-                return control.send_signal(store, target.id, signal_number(signal))
+            number = None if signal is None else signal_number(signal)
+            if number is not None and number != SIGKILL:
+                return control.send_signal(store, target.id, number)
             return control.cancel(store, target.id, pending_only=target.pending_only)
 
         results = await self._act("cancel", targets, act, signal)

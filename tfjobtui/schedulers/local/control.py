@@ -89,6 +89,15 @@ def send_signal(store: Store, job_id: JobId, number: int, to: str = "steps") -> 
     return Done(not said, said)
 
 
+def signal_step(store: Store, job_id: JobId, step: int, number: int | None) -> Done:
+    """Send a signal to one step of a running job; without one cancel the step."""
+    running = [row for row in store.find(job_id) if row.state in (JobState.RUNNING, JobState.COMPLETING)]
+    if not running:
+        return Done(False, ENDED if store.find(job_id) else NO_SUCH_JOB)
+    problem = _ask(running[0], {"do": "signal", "step": step, "signal": number})
+    return Done(not problem, problem)
+
+
 def _ask(row: JobRecord, message: Mapping[str, object]) -> str:
     """Ask the job's shepherd; what is wrong, or an empty text."""
     try:
@@ -224,4 +233,6 @@ _CHANGES: Mapping[str, Callable[[Store, JobRecord, str], None]] = {
     "minmemorynode": _request_field("memory_per_node", moments.size_bytes),
     "numcpus": _request_field("ntasks", int),
 }
+CHANGEABLE = frozenset(_CHANGES)
+"""What `update` takes, in small letters."""
 _WHILE_ACTIVE = frozenset({"timelimit", "jobname", "name", "comment", "requeue", "arraytaskthrottle"})

@@ -17,8 +17,8 @@ from tfjobtui.schedulers.local import environment
 from tfjobtui.schedulers.local.place import Place, host_name
 from tfjobtui.schedulers.local.records import JobRecord
 
-_LIKE = (25, 11)
-"""The release of Slurm whose rules for file names are followed: the first whose commands all agree on them."""
+_LIKE = (25, 5)
+"""The release of Slurm whose rules for file names are followed: the last before they changed with 25.11."""
 _LOGIN_S = 8.0
 NO_LOG = ExitCode(0, 53)
 """How Slurm ends a job whose output file cannot be opened."""

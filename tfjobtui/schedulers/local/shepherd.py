@@ -366,7 +366,20 @@ class Shepherd:
         return self._steps.begin(request)
 
     def _answer_signal(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "step" in request:
+            return self._signal_step(int(request["step"]), request.get("signal"))
         self._signal(int(request["signal"]), str(request.get("to", "steps")))
+        return {"ok": True}
+
+    def _signal_step(self, step: int, number: int | None) -> Mapping[str, Any]:
+        """A signal to the tasks of one step; without one it is cancelled, by KILL as Slurm does."""
+        pids = self._steps.pids_of(step)
+        if number is None and self._streams is not None:
+            moment = time.strftime("%Y-%m-%dT%H:%M:%S")
+            words = f"*** STEP {self._record.id}.{step} ON {host_name()} CANCELLED AT {moment} ***"
+            self._streams.say(words)
+        for identity in filter(None, map(ProcessIdentity.of, [*pids, *tree(pids)])):
+            identity.send(signal.SIGKILL if number is None else number)
         return {"ok": True}
 
     def _answer_end(self, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -103,6 +103,15 @@ class Steps:
         self._steps[int(request["step"])].pids = [int(pid) for pid in request["pids"]]
         return {"ok": True}
 
+    def pids_of(self, number: int) -> list[int]:
+        """The tasks of one step, if it runs.
+
+        Raises:
+            IndexError: there is no such step.
+        """
+        step = self._steps[number]
+        return step.pids if step.is_running else []
+
     def end(self, request: Mapping[str, Any]) -> dict[str, Any]:
         step = self._steps[int(request["step"])]
         step.end_s = time.time()

@@ -114,7 +114,12 @@ def _state(row: Row) -> str:
 
 def _exit_code(row: Row) -> str:
     code = row.record.exit_code if row.step is None else row.step.exit_code
-    return str(code or ExitCode(0))
+    return _as_accounted(code or ExitCode(0))
+
+
+def _as_accounted(code: ExitCode) -> str:
+    """sacct takes the 128 away by which shells tell of a signal."""
+    return str(ExitCode(code.code - 128, code.signal) if code.code >= 128 else code)
 
 
 def _cpu_count(row: Row) -> str:
@@ -260,7 +265,7 @@ _OF_STEPS: Mapping[str, Callable[[Row], str]] = {
 def _derived(row: Row) -> str:
     from tfjobtui.schedulers.local.commands.show_job import derived_exit_code
 
-    return derived_exit_code(row)
+    return _as_accounted(derived_exit_code(row))
 
 
 def _step_suffix(row: Row) -> str:

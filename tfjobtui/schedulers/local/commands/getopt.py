@@ -14,9 +14,9 @@ class Table:
     """The options of a command: `name:x` has the short form -x, `name=other` is another word for `other`.
 
     `optional` may stand without a value, which has to be in the same word; `loose` too, and its value may be the
-    next word unless that looks like an option. `with_value_not_here` and `flags_not_here` are Slurm's, and end with a
-    message. `bad_usage` is the exit code after a wrong option, `at_start` says that options end at the first
-    word that is none, as srun's and sbatch's do.
+    next word unless that looks like an option. `with_value_not_here` and `flags_not_here` are Slurm's, and end
+    with a message. `bad_usage` is the exit code after a wrong option, and `hint` says that the help is pointed to
+    then. With `at_start` options end at the first word that is none, as srun's do.
     """
 
     command: str
@@ -27,6 +27,7 @@ class Table:
     with_value_not_here: str = ""
     flags_not_here: str = ""
     bad_usage: int = 1
+    hint: bool = True
     at_start: bool = False
 
     def kinds(self) -> Iterator[tuple[str, str, str]]:
@@ -156,6 +157,5 @@ class _Reader:
 
     def _wrong(self, words: str) -> NoReturn:
         command = self._table.command
-        raise RefusalError(
-            f'{command}: {words}\nTry "{command} --help" for more information', self._table.bad_usage
-        )
+        hint = f'\nTry "{command} --help" for more information' if self._table.hint else ""
+        raise RefusalError(f"{command}: {words}{hint}", self._table.bad_usage)

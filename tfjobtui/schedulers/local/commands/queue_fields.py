@@ -172,7 +172,9 @@ LETTERS: Mapping[str, str] = {
     "Y": "schednodes", "z": "sct", "Z": "workdir",
 }  # fmt: skip
 """The letters of `-o`."""
-NEVER_CUT = frozenset({"nodelist", "reasonlist", "schednodes"})
+UNCUT_TITLES = frozenset({"nodelist", "reasonlist", "schednodes"})
+UNCUT = UNCUT_TITLES | {"timeleft", "timelimit", "timeused"}
+"""Columns that stay whole where they are right-aligned."""
 
 
 def _wait_status(row: Row) -> int:

@@ -43,6 +43,7 @@ _TABLE = Table(
     wckeys:W associations:x file:f whole-hetjob
     """,
     flags_not_here="batch-script:B env-vars completion:c truncate:T json yaml use-local-uid expand-patterns",
+    hint=False,
 )
 _DEFAULT = "jobid,jobname,partition,account,alloccpus,state,exitcode"
 _BRIEF = "jobid,state,exitcode"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -47,7 +48,9 @@ def run(argv: Sequence[str]) -> int:
     try:
         typed, rest = options.flags_of(argv)
     except FormatError as error:
-        words = f'sbatch: {error.message}\nTry "sbatch --help" for more information'
+        # As getopt says it, for scripts that look for it.
+        unknown = re.sub(r"^sbatch has no option (--\S+)$", r"unrecognized option '\1'", error.message)
+        words = f'sbatch: {unknown}\nTry "sbatch --help" for more information'
         raise RefusalError(words, _BAD_USAGE) from error
     if typed.version or typed.help:
         version.say_version() if typed.version else version.say_help("sbatch")

@@ -50,7 +50,11 @@ def run(argv: Sequence[str]) -> int:
     states = _states(options)
     _check_user(options)
     store = Store(default_place())
-    codes = [_act(store, *target, number, options) for target in _targets(store, options, states)]
+    steps = [word for word in options.rest if "." in word]
+    options.rest = [word for word in options.rest if "." not in word]
+    codes = [_act_on_step(store, word, number) for word in steps]
+    if options.rest or not steps:
+        codes += [_act(store, *target, number, options) for target in _targets(store, options, states)]
     make_pass_soon(store)
     return max(codes, default=0)
 
@@ -111,14 +115,20 @@ def _targets(store: Store, options: Parsed, states: frozenset[JobState]) -> Iter
 
 
 def _job_id(word: str) -> JobId:
-    job, dot, _ = word.partition(".")
     try:
-        job_id = JobId.parse(job)
+        return JobId.parse(word)
     except FormatError as error:
         raise RefusalError(f"scancel: error: Invalid job id {word}") from error
-    if dot:
-        not_here("scancel", f"a step ({word})", "cancel the job, or send a signal to its srun")
-    return job_id
+
+
+def _act_on_step(store: Store, word: str, number: int | None) -> int:
+    job, _, step = word.partition(".")
+    if not step.isdigit():
+        not_here("scancel", f"the step {word}", "cancel the job, or send a signal to it")
+    done = control.signal_step(store, _job_id(job), int(step), number)
+    if not done.ok:
+        sys.stderr.write(f"scancel: error: Kill job error on job step id {word}: {done.words}\n")
+    return 0 if done.ok else 1
 
 
 def _fits(row: JobRecord, options: Parsed, states: frozenset[JobState]) -> bool:

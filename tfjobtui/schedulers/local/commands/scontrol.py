@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tfjobtui.schedulers.local.commands.getopt import Table, parse
@@ -199,6 +199,8 @@ def _show_steps(text: str, flags: _Flags) -> int:
     job, _, name = text.partition(".")
     words = f"Job step {text} not found"
     records = store.find(_known_id(job, words)) if text else store.live()
+    if text and not records:
+        raise RefusalError("slurm_get_job_steps error: Invalid job id specified")
     shown = 0
     for record in records:
         if record.state is not JobState.RUNNING:
@@ -215,7 +217,11 @@ def _show_steps(text: str, flags: _Flags) -> int:
 def _show_machine(what: str, name: str, flags: _Flags) -> int:
     from tfjobtui.schedulers.local.commands.show_machine import text_of
 
-    print(text_of(_store(), what, name, one_line=flags.one_line), end="")
+    text = text_of(_store(), what, name, one_line=flags.one_line)
+    if not text:
+        print(f"{what.capitalize()} {name} not found")
+        return 1
+    print(text, end="")
     return 0
 
 
@@ -344,6 +350,7 @@ def _update(words: Sequence[str]) -> int:
         )
     if not changes:
         raise RefusalError("No changes specified")
+    _check_changes(changes, jobs[0])
     store = _store()
     refused: list[str] = []
     for text in split_ids(jobs[0]):
@@ -354,6 +361,36 @@ def _update(words: Sequence[str]) -> int:
     if refused:
         raise RefusalError("\n".join(refused))
     return 0
+
+
+def _check_changes(changes: Mapping[str, str], job: str) -> None:
+    """Refuse in Slurm's words what cannot be meant."""
+    from tfjobtui.errors import FormatError
+    from tfjobtui.schedulers.local import control, dependencies, moments
+
+    for name, value in changes.items():
+        lower = name.casefold()
+        if lower not in control.CHANGEABLE:
+            raise RefusalError(f"Update of this parameter is not supported: {name}={value}\nRequest aborted")
+        try:
+            if lower == "timelimit":
+                moments.time_limit_s(value.lstrip("+-"))
+            elif lower in ("starttime", "eligibletime"):
+                moments.moment_s(value, time.time())
+        except FormatError as error:
+            raise RefusalError(f"scontrol: error: Invalid {name} value") from error
+        if lower == "nice" and not value.isdigit():
+            is_number = value.startswith("-") and value[1:].isdigit()
+            raise RefusalError(
+                f"Access/permission denied for job {job}"
+                if is_number
+                else f"Invalid nice value, must be a number: {value}"
+            )
+        if lower == "dependency" and value:
+            try:
+                dependencies.parse(value)
+            except FormatError as error:
+                raise RefusalError(f"Job dependency problem for job {job}") from error
 
 
 def _store() -> Store:

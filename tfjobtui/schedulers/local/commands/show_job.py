@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from tfjobtui.model.job import ExitCode
 from tfjobtui.model.state import JobState
 from tfjobtui.schedulers.local.commands.forms import clock, moment
 from tfjobtui.schedulers.local.commands.job_rows import Row
@@ -60,15 +61,15 @@ def _about(row: Row, details: bool) -> Iterator[Pairs]:
         ("ExitCode", str(record.exit_code or "0:0")),
     ]
     if details:
-        yield [("DerivedExitCode", derived_exit_code(row))]
+        yield [("DerivedExitCode", str(derived_exit_code(row)))]
 
 
-def derived_exit_code(row: Row) -> str:
+def derived_exit_code(row: Row) -> ExitCode:
     """The highest exit code of the steps that srun has run."""
     codes = [
         step.exit_code for step in row.record.steps if step.name != "batch" and step.exit_code is not None
     ]
-    return str(max(codes, key=lambda code: (code.code, code.signal))) if codes else "0:0"
+    return max(codes, key=lambda code: (code.code, code.signal), default=ExitCode(0))
 
 
 def _times(row: Row) -> Iterator[Pairs]:

@@ -8,7 +8,6 @@ import platform
 from tfjobtui import __version__
 from tfjobtui.schedulers.local.commands.forms import exact_size
 from tfjobtui.schedulers.local.commands.job_rows import MIN_JOB_AGE_S
-from tfjobtui.schedulers.local.commands.refusal import RefusalError
 from tfjobtui.schedulers.local.commands.version import LIKE
 from tfjobtui.schedulers.local.environment import CLUSTER
 from tfjobtui.schedulers.local.machine import Machine, find_machine
@@ -17,16 +16,12 @@ from tfjobtui.schedulers.local.store import Store
 
 
 def text_of(store: Store, what: str, name: str, *, one_line: bool) -> str:
-    """What scontrol prints.
-
-    Raises:
-        RefusalError: there is no node or partition of that name.
-    """
+    """What scontrol prints; nothing for a node or partition that is not there."""
     if what == "config":
         return _config(store)
     own = host_name() if what == "node" else CLUSTER
     if name not in ("", own):
-        raise RefusalError(f"{what.capitalize()} {name} not found")
+        return ""
     machine = find_machine(store.settings())
     lines = _node(store, machine) if what == "node" else _partition(machine)
     return " ".join(lines) + "\n" if one_line else "\n   ".join(lines) + "\n\n"

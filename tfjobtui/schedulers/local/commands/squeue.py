@@ -24,7 +24,7 @@ from tfjobtui.schedulers.local.commands.job_rows import (
     is_in_queue,
     only_task,
 )
-from tfjobtui.schedulers.local.commands.queue_fields import FIELDS, LETTERS, NEVER_CUT, SAME, Field
+from tfjobtui.schedulers.local.commands.queue_fields import FIELDS, LETTERS, SAME, UNCUT, UNCUT_TITLES
 from tfjobtui.schedulers.local.commands.refusal import RefusalError, refuse
 from tfjobtui.schedulers.local.environment import CLUSTER
 from tfjobtui.schedulers.local.place import default_place
@@ -101,9 +101,9 @@ def _print(options: Parsed, columns: Sequence[_Column], rows: Iterable[Row]) -> 
     if not options.has("noheader"):
         if options.has("long"):
             print(time.strftime("%a %b %d %H:%M:%S %Y"))
-        print("".join(column.shown(column.field.title) for column in columns))
+        print("".join(column.title() for column in columns))
     for row in rows:
-        print("".join(column.shown(column.field.value(row)) for column in columns))
+        print("".join(column.cell(row) for column in columns))
 
 
 # ---- Which jobs
@@ -259,20 +259,23 @@ def _sort_keys(options: Parsed) -> list[tuple[Callable[[Row], Any], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field, and the text around it. A `width` of 0 leaves it as it is."""
+    """A field by its name, and the text around it. A `width` of 0 leaves it as it is."""
 
-    field: Field
+    name: str
     width: int
     is_right: bool
     before: str
     after: str
-    may_cut: bool = True
 
-    def shown(self, text: str) -> str:
-        if self.is_right and not self.may_cut and len(text) > self.width:
-            cell = text
-        else:
-            cell = cut(text, self.width, right=self.is_right)
+    def title(self) -> str:
+        return self._shown(FIELDS[self.name].title, may_cut=self.name not in UNCUT_TITLES)
+
+    def cell(self, row: Row) -> str:
+        return self._shown(FIELDS[self.name].value(row), may_cut=self.name not in UNCUT)
+
+    def _shown(self, text: str, *, may_cut: bool) -> str:
+        is_whole = self.is_right and not may_cut and len(text) > self.width
+        cell = text if is_whole else cut(text, self.width, right=self.is_right)
         return f"{self.before}{cell}{self.after}"
 
 
@@ -294,8 +297,7 @@ def _by_letters(text: str) -> list[_Column]:
         if name not in FIELDS:
             refuse("squeue", f"Invalid job format specification: {match[3]}")
         width = int(match[2] or 0)
-        column = _Column(FIELDS[name], width, bool(match[1]), before, match[4], name not in NEVER_CUT)
-        found.append(column)
+        found.append(_Column(name, width, bool(match[1]), before, match[4]))
         before = ""
     if not found:
         refuse("squeue", f"Format is invalid: {text}")
@@ -314,7 +316,5 @@ def _by_names(text: str) -> list[_Column]:
         if match is None or name not in FIELDS:
             refuse("squeue", f"Invalid job format specification: {word.partition(':')[0]}")
         width = int(match["width"] or 0) if match["colon"] else _WIDE
-        found.append(
-            _Column(FIELDS[name], width, bool(match["right"]), "", match["after"], name not in NEVER_CUT)
-        )
+        found.append(_Column(name, width, bool(match["right"]), "", match["after"]))
     return found
