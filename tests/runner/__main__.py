@@ -56,10 +56,24 @@ def test(report: Report, arguments: list[str]) -> int:
     with root_place(report) as (place, python):
         checks.lint(place, report)
         with machine.served_cluster(place.tree, place.cluster, report) as found, report.stage("tests"):
-            rc = run_pytest(place, checks.suite(arguments), found)
-            report.check("tests", rc)
+            if arguments:
+                report.check("tests", run_pytest(place, checks.suite(arguments), found))
+            else:
+                everything(place, found, report)
         other_pythons(place, python, report, arguments)
     return report.close()
+
+
+def everything(place: Workplace, found: dict[str, str], report: Report) -> None:
+    """The whole suite. The contract's local side, which mostly waits, runs beside the others."""
+    log = place.root / "contract-local.log"
+    command, env = pytest_call(place, [checks.CONTRACT, "-m", "not slurm"], found)
+    with machine.beside_as_user(command, env=env, cwd=place.run, log=log) as beside:
+        report.check("tests", run_pytest(place, [*checks.suite(()), f"--ignore={checks.CONTRACT}"], found))
+        report.check("contract on Slurm", run_pytest(place, [checks.CONTRACT, "-m", "slurm"], found))
+        rc = beside.wait()
+    print(log.read_text(errors="replace"), flush=True)
+    report.check("contract on this machine", rc)
 
 
 def test_without_root(report: Report, arguments: list[str]) -> int:
@@ -215,11 +229,19 @@ def run_pytest(
     place: Workplace, arguments: list[str], variables: dict[str, str], venv: Path | None = None
 ) -> int:
     """pytest as the ordinary user."""
+    command, env = pytest_call(place, arguments, variables, venv)
+    return machine.run_as_user(command, env=env, cwd=place.run)
+
+
+def pytest_call(
+    place: Workplace, arguments: list[str], variables: dict[str, str], venv: Path | None = None
+) -> tuple[list[str | Path], dict[str, str]]:
+    """The command of a run of pytest, and its environment."""
     venv = venv or place.venv
     env = machine.user_environment(venv, TFJOBTUI_TREE=str(place.tree), **variables)
     if IN_CI:
         env |= {"CI": "true", "TFJOBTUI_NO_SKIPS": "1"}
-    return machine.run_as_user(checks.pytest_command(venv, *arguments), env=env, cwd=place.run)
+    return checks.pytest_command(venv, *arguments), env
 
 
 def other_pythons(place: Workplace, main: Python, report: Report, arguments: list[str]) -> None:
@@ -240,7 +262,7 @@ def other_pythons(place: Workplace, main: Python, report: Report, arguments: lis
         pythons.install(python, venv, place.tree, "dev", report)
         with report.stage(name):
             checks.check_pytest(
-                report, name, run_pytest(place, checks.base_suite(arguments), {}, venv), arguments
+                report, name, run_pytest(place, checks.other_suite(arguments), {}, venv), arguments
             )
 
 

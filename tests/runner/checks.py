@@ -67,6 +67,10 @@ def reformat(workplace: Workplace) -> int:
     return max(rcs)
 
 
+CONTRACT = "tests/contract"
+"""What both schedulers have to do alike."""
+
+
 def pytest_command(venv: Path, *arguments: str) -> list[str | Path]:
     """pytest, importing the installed program: -P keeps the current folder off the import path."""
     return [venv / "bin" / "python", "-P", "-m", "pytest", *arguments]
@@ -84,6 +88,11 @@ def suite(arguments: Sequence[str]) -> list[str]:
 def base_suite(arguments: Sequence[str]) -> list[str]:
     """The part of it that needs neither Slurm nor TensorFlow nor a terminal."""
     return [*suite(arguments), "-m", BASE_MARKS]
+
+
+def other_suite(arguments: Sequence[str]) -> list[str]:
+    """What runs on the other Pythons: the contract's jobs run the same processes on one as on the others."""
+    return [*base_suite(arguments), *([] if arguments else [f"--ignore={CONTRACT}"])]
 
 
 def check_pytest(report: Report, name: str, rc: int, arguments: Sequence[str]) -> None:

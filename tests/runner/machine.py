@@ -102,6 +102,32 @@ def run_as_user(
     ).returncode
 
 
+@contextmanager
+def beside_as_user(
+    argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of the tests' user that runs beside others, its output in a file. It ends with the block."""
+    account = pwd.getpwnam(USERS[0])
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=os.getgrouplist(account.pw_name, account.pw_gid),
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def user_can(argv: Sequence[str | Path]) -> bool:
     """Whether the user of the tests can run a command with success."""
     account = pwd.getpwnam(USERS[0])
