@@ -29,6 +29,8 @@ from tfjobtui.ui.screens.dialog import Dialog, Entry, bind, button, plain, print
 from tfjobtui.ui.submit_form import FormField, FormState, fields_of, make_plan, problems
 from tfjobtui.ui.widgets.lines_view import LinesView
 
+USUAL = "train"
+"""The template that most users want first."""
 _WIDE = 130
 """Cells from which on the script has room beside the form."""
 
@@ -182,7 +184,8 @@ class SubmitScreen(Dialog[SubmitPlan]):
         """Show the template that was used last, or the only one; of several let the user choose."""
         good = [template for template in self._templates if not template.error]
         before = next((template for template in good if str(template.path) == self._state.template), None)
-        await self._use(before or next(iter(good or self._templates), None))
+        usual = next((template for template in good if template.name == USUAL), None)
+        await self._use(before or usual or next(iter(good or self._templates), None))
         if before is None and len(good) > 1:
             self.action_template()
 
@@ -215,8 +218,9 @@ class SubmitScreen(Dialog[SubmitPlan]):
         self._show()
 
     def _fields_of(self, template: Template) -> tuple[FormField, ...]:
-        known = known_values(template) if self._scheduler.capabilities.runs_here else {}
-        return fields_of(template, self._partitions, known)
+        about = self._scheduler.capabilities
+        known = known_values(template) if about.runs_here else {}
+        return fields_of(template, self._partitions, known, about)
 
     @work(exclusive=True, group="partitions")
     async def _read_partitions(self) -> None:
