@@ -36,7 +36,11 @@ def no_slurm(tmp_path: Path) -> dict[str, str]:
         "s.USUAL_FOLDERS = ('/nonexistent/bin',)\n",
         encoding="utf-8",
     )
-    return {"PATH": str(tmp_path), "PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"}
+    return {
+        "PATH": str(tmp_path),
+        "SLURM_CONF": "",
+        "PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}",
+    }
 
 
 def test_the_version() -> None:
@@ -212,11 +216,11 @@ def test_without_slurm_this_machine_is_used_and_says_so(no_slurm: dict[str, str]
 
 def test_a_machine_with_slurms_configuration_never_runs_jobs_itself(no_slurm: dict[str, str]) -> None:
     """A login node must not start to train because Slurm's commands are not on the PATH."""
-    answer = tfjobtui("jobs", SLURM_CONF="/etc/site/slurm.conf", **no_slurm)
+    answer = tfjobtui("jobs", **{**no_slurm, "SLURM_CONF": "/etc/site/slurm.conf"})
     assert answer.code == 2
     assert "SLURM_CONF=/etc/site/slurm.conf" in answer.err
     assert "--scheduler local" in answer.err
-    answer = tfjobtui("--scheduler", "local", "jobs", SLURM_CONF="/etc/site/slurm.conf", **no_slurm)
+    answer = tfjobtui("--scheduler", "local", "jobs", **{**no_slurm, "SLURM_CONF": "/etc/site/slurm.conf"})
     assert answer.code == 0
     assert "must not be a login node" in answer.err
 

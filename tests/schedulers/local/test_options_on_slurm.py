@@ -550,7 +550,6 @@ OURS_ALONE = [
     (case("-n 1", "hetjob", "-n 1"), "line 3: a heterogeneous job"),
     (text(BODY + "#SBATCH -n 1\n#SBATCH packjob\n#SBATCH -n 1\n"), "line 3: a heterogeneous job"),
     (case("--gpus=a100:1,v100:1"), "GPUs of several types"),
-    (case("--dependency=afterany:1,afterok:2?after:3"), "either commas (all) or question marks (any)"),
     (case("--bb=x"), "burst buffers need Slurm"),
     (case("--container=/x"), "containers are not started here"),
     # Slurm takes these for thousands of years, or for a signal that cannot be sent.
