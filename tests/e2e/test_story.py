@@ -72,7 +72,9 @@ def test_open_submit_follow_cancel_resubmit_finish(program: Callable[..., Termin
     terminal.press("n")
     terminal.wait_for("type / to filter")
     terminal.press("enter")
-    terminal.wait_for(lambda shown: "type / to filter" not in shown.text and "Train on one node" in shown.text)
+    terminal.wait_for(
+        lambda shown: "type / to filter" not in shown.text and "Train on one node" in shown.text
+    )
     fill(terminal, "job name", "story")
     fill(terminal, "partition", "cpu")
     fill(terminal, "EPOCHS", "60")

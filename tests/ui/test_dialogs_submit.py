@@ -273,7 +273,7 @@ async def test_of_several_templates_one_is_chosen_and_a_broken_one_shows_its_err
         text = screen_text(app)
         assert "Another [red]it[/]" in text
         assert "✗" in text
-        await pilot.press("j", "enter")  # the broken one
+        await pilot.press("k", "enter")  # the broken one, above the usual one
         await until(pilot, lambda: "bad is broken" in screen_text(app))
         await pilot.press("ctrl+s")
         await pilot.pause()

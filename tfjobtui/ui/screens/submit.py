@@ -218,9 +218,8 @@ class SubmitScreen(Dialog[SubmitPlan]):
         self._show()
 
     def _fields_of(self, template: Template) -> tuple[FormField, ...]:
-        about = self._scheduler.capabilities
-        known = known_values(template) if about.runs_here else {}
-        return fields_of(template, self._partitions, known, about)
+        known = known_values(template) if self._scheduler.capabilities.runs_here else {}
+        return fields_of(template, self._partitions, known)
 
     @work(exclusive=True, group="partitions")
     async def _read_partitions(self) -> None:
