@@ -63,9 +63,9 @@ def test_output_goes_where_it_has_to(side: Side, jobs: dict[str, JobId], name: s
 
 def test_a_folder_that_is_not_there(side: Side) -> None:
     """Slurm makes it from 23.02 on; before that, as on a cluster of 22.05, there is no log and no job."""
-    job = side.submit("echo here", "-o", "made/by/%j.out")
+    job = side.submit("echo here", "-o", "new/deep/%j.out")
     row = side.end(job)
-    log = side.folder / f"made/by/{job}.out"
+    log = side.folder / f"new/deep/{job}.out"
     makes_folders = side.is_local or _release(side) >= (23, 2)
     if makes_folders:
         assert (row.state, log.read_text()) == (JobState.COMPLETED, "here\n")
