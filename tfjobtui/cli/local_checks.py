@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 
@@ -24,9 +25,8 @@ def local_scheduler(settings: LocalSettings, why: str, warning: str) -> Iterator
         yield Finding("scheduler.slurm", Mark.POOR, "scheduler", warning)
     place = default_place()
     try:
-        store = Store(place)
-        live = store.live()
-        store.close()
+        with contextlib.closing(Store(place)) as store:
+            live = store.live()
     except StoreError as error:
         yield Finding("queue", Mark.BAD, "queue", error.message, error.hint)
         return

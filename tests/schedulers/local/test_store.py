@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -268,8 +269,8 @@ def test_a_damaged_file_is_refused_and_kept(store: Store, place: Place, damage: 
     place.database.write_bytes(data)
     for path in place.folder.glob("queue.db-*"):
         path.unlink()
-    with pytest.raises(StoreError, match="damaged") as caught:
-        Store(place).jobs()
+    with pytest.raises(StoreError, match="damaged") as caught, contextlib.closing(Store(place)) as store:
+        store.jobs()
     assert "Move it away" in caught.value.hint
     assert place.database.read_bytes() == data
 
